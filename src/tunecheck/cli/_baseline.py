@@ -133,6 +133,7 @@ class Base:
             margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better) == "refuted"
         )
 
+        # More rows would not decide between different judges.
         undecided = not met and not is_refuted and metric.difference.n > 0 and metric.judge != "different"
 
         remark = _figures_text(metric, is_prediction=met and stopped is not None and stopped.outcome == "not_worse")
@@ -291,6 +292,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
         raise _error(flag, error.why) from None
 
     rates = pass_rates(pair)
+    # `--margin 2` may be meant as two points; as a share it accepts any run.
     if margin > 1 and rates:
         points = f"; for {margin:g} points, give --margin {margin / 100:g}" if margin <= 100 else ""
         scale = f"{next(iter(rates))} lies between 0 and 1"

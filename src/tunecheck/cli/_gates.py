@@ -206,6 +206,7 @@ class Gate:
 
         is_cause = self.metric.startswith(CAUSE_METRIC)
         key = self.metric if is_cause else self._key(metrics, primaries)
+        # `metrics.json` has no key for a cause without rows.
         value: JSON = None if key is None else chosen.get(key, 0 if is_cause else None)
         if key is None or value is None:
             return GateOutcome(str(self), None, False, "no row has a value")
@@ -213,6 +214,7 @@ class Gate:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._error(f"{key} is not a number; name a numeric metric")
 
+        # A gate on an evaluator without a pass rate says which number it used.
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
 
         evaluator, _, last_word = key.rpartition(".")
@@ -315,6 +317,7 @@ def parse_gate(text: str) -> Gate:
 
     required = math.nan
     if match is not None:
+        # A text such as `0.8x` is no number. `nan` and `inf` are refused below.
         with contextlib.suppress(ValueError):
             required = float(match["required"].removesuffix("%")) / (100 if match["required"].endswith("%") else 1)
 

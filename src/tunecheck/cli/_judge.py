@@ -78,8 +78,10 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
         missing = "labels: give --labels FILE" if options.labels is None else "evaluator: give --evaluator NAME"
         raise ConfigurationError(f"no {missing}, or --resume RUN")
 
+    # A file that cannot be written must not cost a run.
     check_output("--out", options.out)
     calibration = _calibrate(options, options.labels, options.evaluator, trust)
+    # From here on, Ctrl-C reports that the run is finished.
     invocation.finished = str(calibration.run_dir)
     _write_and_print(calibration, options)
 
@@ -304,5 +306,6 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
 
 def _class_text(name: str, value: JSON) -> str:
     """Return a class with its number, such as `fail (0.4)`; without the number if the class is that number."""
+    # The class of a score may be the score itself, which is not repeated.
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
     return f"{clean(name, 30)} ({value:g})" if is_number else clean(name, 30)

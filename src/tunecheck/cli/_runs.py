@@ -76,6 +76,7 @@ def _show(named: list[Run], options: RunsOptions) -> int:
     """Print the summary of each finished run, or the state of an unfinished one; return the exit code."""
     for run in named:
         line = results.describe_run(run)
+        # The figures, the third line, are in the table below.
         parts: list[Part] = [Text([*_line_words(line)][:2])]
 
         if line.is_finished:
@@ -98,6 +99,7 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
     if is_remote(options.results_dir or ""):
         raise ConfigurationError("--remove deletes only local folders: delete runs in storage with the storage's tools")
 
+    # Check all runs before the first folder is removed.
     running = [run.id for run in named if run.status() == "running"]
     if running:
         raise ConfigurationError(f"run {running[0]} is running: stop it first")
@@ -219,6 +221,7 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
     from tunecheck.comparison._view import comparison_view
 
+    # A file that cannot be written must not cost a long comparison.
     check_output("--out", options.out)
     check_output("--markdown", options.markdown)
     check_output("--junit", options.junit)
@@ -292,6 +295,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     others = options.against or []
     runs = [results.open_run(name, options.folder).run for name in (options.run, *others)]
 
+    # The report stands in the run's folder. Other programs' results have none, so the user names a file.
     if options.out is not None:
         path = Path(options.out)
     elif runs[0] is not None:

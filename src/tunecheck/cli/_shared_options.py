@@ -74,6 +74,7 @@ class ResultsOptions(CommandOptions):
         def tell(line: str) -> None:
             print(clean(line, 2_000), file=sys.stderr)
 
+        # Both machines would write to one journal if two resumed the same run.
         resumed = self.given().get("resume")
         with open_mirror(str(self.results_dir)).kept(tell, whole=self.whole_storage) as claim:
             if resumed is not None:

@@ -53,6 +53,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
         for name in _FOLDERS:
             (folder / name).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
+            # A link counts as existing, even a broken one, so that `init` writes no file outside of the folder.
             is_new = not os.path.lexists(folder / name)
             if is_new:
                 (folder / name).write_bytes(content)
@@ -130,6 +131,7 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
 
     for path in sorted(WORKSPACE_SIMULATED.parent.glob("*.y*ml")):
         try:
+            # A definition may contain secrets: only settings that files may hold are printed.
             data = endpoints.storable_settings(dict(endpoints.read_definition(path).data))
             assert isinstance(data, dict)
             model = data.get("model") or data.get("deployment")

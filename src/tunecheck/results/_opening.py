@@ -71,6 +71,7 @@ def read_runs(runs: Sequence[RunLike | AboutToRun], results_dir: Path, *, cluste
 
     answers = frozenset[str]().union(*(run.answers for run in opened))
 
+    # Runs of the same data share fingerprints: each row is fingerprinted once.
     known_contents: KnownContents = {}
     with rare_collections():
         return [TableBuilder(run, answers, cluster, known_contents).read() for run in opened]
@@ -108,6 +109,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
         return _open_given(run, name)
 
     path = Path(run)
+    # The file of rows stands for its run.
     folder = path.parent if path.name == "eval_results.jsonl" else path
     if os.path.lexists(folder / "run.json"):
         return _run_folder(Run(folder))
@@ -138,6 +140,7 @@ def _foreign(path: Path) -> OpenedRun | None:
     if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
         info = RunInfo(name or azure.stem, "azure", str(path), rows=0)
+        # The column `response` holds answers, so it is no part of a row's content.
         return OpenedRun(info, AzureFile(azure), answers=frozenset({"response"}))
 
     return opened

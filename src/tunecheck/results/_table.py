@@ -79,6 +79,7 @@ class Clusters:
     @property
     def count(self) -> int:
         """The number of clusters."""
+        # Each row without a label is a cluster of its own.
         return _count_values(self.labels) + self.labels.count(None)
 
     def __str__(self) -> str:
@@ -123,6 +124,7 @@ def _are_clusters(name: str, labels: Labels) -> bool:
     values, rows = _count_values(labels), len(labels) - labels.count(None)
     least_values, most_rows = (2, rows) if name == _PREFERRED else (_LEAST_VALUES, _MOST_ROWS)
 
+    # Values that never repeat, such as the ids of requests, are no clusters.
     return may_cluster(name) and least_values <= values < rows <= most_rows * values
 
 
@@ -307,6 +309,7 @@ class OpenedRun:
     @property
     def run(self) -> Run | None:
         """The run folder; None for other programs' results and for rows in memory."""
+        # The rows of a run that has not started have this source, too, but no folder.
         info = self.info
         return Run(Path(info.place)) if info.source == "run" and info.place != "memory" else None
 
@@ -331,6 +334,7 @@ class MetricColumn:
     passes: str | None = None
     repeats: bool = False
     has_results: bool = False
+    # Arrays take 8 bytes per row.
     values: array[float] = field(default_factory=lambda: array("d"))
     reasons: array[int] = field(default_factory=lambda: array("q"))
 

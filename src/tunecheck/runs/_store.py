@@ -453,6 +453,7 @@ def began_here(manifest: files.RunFile) -> bool:
 def holds_own_run(results_dir: Path) -> bool:
     """Return True if this user began one of the newest 100 runs in a folder."""
     for run in islice(reversed([*list_runs(results_dir)]), _MOST_RUNS_CHECKED):
+        # A damaged run says nothing about its user.
         with contextlib.suppress(ConfigurationError):
             if began_here(run.manifest()):
                 return True
@@ -507,6 +508,7 @@ def mirror_folder(address: str, *account: str) -> Path:
 
 def mirror_at(folder: Path) -> plugins.MirrorLike | None:
     """Return the mirror of remote storage in a folder; None if the folder is no mirror."""
+    # All mirrors stand in one folder: any other folder is no mirror.
     if folder.parent != _mirrors_folder():
         return None
 

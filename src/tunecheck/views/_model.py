@@ -206,6 +206,7 @@ def _line(sentence: Sentence) -> Line:
     """Return a sentence as styled text for the terminal."""
     from rich.text import Text
 
+    # Text from data or a model may contain escape sequences.
     return Text.assemble(*((printable(piece.text), _STYLES[piece.style]) for piece in words_of(sentence)))
 
 
@@ -262,6 +263,7 @@ def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[
     The first column may shrink to the width `least`. For example, columns of the sizes 20, 30, 30 and 30 give the
     pieces `[0, 1, 2]` and `[0, 3]` in a terminal of 80 characters, with a `least` of 20.
     """
+    # Each size includes the space to the next column. The last column of a piece needs none, hence `width + _BETWEEN`.
     first = min(sizes[0], max(least, width + _BETWEEN - sum(sizes[1:])))
     piece, used = [0], first
 
@@ -282,6 +284,7 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
 
     grid = Grid.grid(padding=(0, _BETWEEN))
     widths = _widths(table, columns, sizes, width)
+    # `fold` continues a long identifier on the next line; nothing is hidden.
     for column, column_width in zip(columns, widths, strict=True):
         grid.add_column(justify=table.alignment(column), overflow="fold", width=column_width)
 
@@ -300,6 +303,7 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
     widths = [sizes[column] - _BETWEEN for column in columns]
     words = _word_sizes(table, columns, sizes)
 
+    # First, lines are wrapped between words. If that is not enough, words are broken, too.
     for limits in (words, [_NARROWEST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
             # Take one character from the column with the most to spare; of several, from the last.
@@ -328,6 +332,7 @@ def _longest_word(table: Table, column: int) -> int:
 
 def _cut(cell: Sentence, most: int) -> Line:
     """Return a cell for a terminal; an identifier longer than `most` loses its middle."""
+    # A cell of several words is wrapped. Only an identifier is cut.
     if len(text_of(cell)) <= most or " " in text_of(cell).strip():
         return _line(cell)
     return _line(Words(cut_middle(text_of(cell), most), next(words_of(cell)).style))

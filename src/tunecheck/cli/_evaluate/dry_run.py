@@ -136,6 +136,7 @@ def estimate(execution: Execution) -> RunEstimate:
         if execution.target is not None:
             _add_question(estimated, execution.target, row, length)
 
+        # A judge's prompt contains the answer: a recorded one, or one as long as the ground truth.
         for judge in judges:
             _add_judgement(estimated.judges[judge.name], judge, row, None if execution.target is None else length or 0)
 

@@ -98,6 +98,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
 def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) -> _EndedRun:
     """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
     options = prepared.options
+    # Plug-ins refuse a wrong destination before the first call.
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
     after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
@@ -113,6 +114,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     page = _with_gates(_run_page(prepared, result), prepared, result)
     page = replace(page, seconds=time.monotonic() - begun)
 
+    # A pipeline's files are written even if the reader of the output then closes the pipe.
     if options.junit is not None:
         write_output(options.junit, views.junit(run_view(page), page.seconds))
     if options.markdown is not None:
@@ -228,6 +230,7 @@ def _with_gates(page: RunPage, prepared: prepared_run.PreparedRun, result: Evalu
     primaries = {name: entry.primary for name, entry in page.evaluators.items()}
 
     outcomes = [gate.check(page.metrics, page.by, primaries, page.judges) for gate in prepared.gates]
+    # `read_base` checked before the run that its rows pair with the base's.
     compared, notes = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
 
     errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
