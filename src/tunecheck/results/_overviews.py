@@ -3,18 +3,16 @@
 The terminal and the report show both. A first screen, shortened:
 
     function_call_match: 142 of 150 rows passed (94.7%).
-    Main cause of failures: refused, 2 of 21 rows with a known cause, e.g. calendar-3-1. Check the system prompt.
+    Main cause of failures: a number in another unit, 5 of 21 rows with a known cause, e.g. banking-6-1. Say the unit …
     Next, look at every row:  tunecheck report val-20260101T120000Z-0a1b2c
 
                                 all 150 rows  call (84)  answer (66)
     function_call_match      142 of 150  94.7%      91.7%        98.5%
     rows with a known cause                 21         20            1
-      refused                                2          2            0
+      a number in another unit               5          5            0
 
-**The second paragraph** is about the first of these that explains the most rows:
-
-1. the most frequent cause; of equally frequent ones, those of the model come last
-2. an evaluator's own reason or an error, only if it explains more rows than that cause
+**The second paragraph** is about the most frequent cause of failures. Of equally frequent causes, those of the model
+come last. An evaluator's own reason or an error takes its place if it explains more rows.
 
 **The next step** (`_next_step`) is the first of these that applies:
 
