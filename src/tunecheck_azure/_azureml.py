@@ -99,6 +99,7 @@ def job(options: JobOptions, invocation: cli.Invocation) -> int:
     name = options.name or _default_name(evaluation.dataset)
     file = _write_job(options, _checked_data(evaluation.dataset), name)
 
+    # A run that writes to az:// reads the name of the storage account from the environment.
     read = {*_variables_read(evaluation), *(["AZURE_STORAGE_ACCOUNT_NAME"] if _is_storage(options.output) else [])}
     missing = sorted(read - _job_variables(options.env).keys())
 
@@ -144,6 +145,7 @@ def _checked_data(dataset: str | None) -> str:
     if dataset is None:
         raise ConfigurationError("no data set is given; give --dataset FILE after the `--`")
 
+    # Opened once, so that a mistake is found here and not after the wait for a machine.
     if not _is_remote(dataset):
         open_dataset(dataset)
 
@@ -160,6 +162,7 @@ def _without_dataset(arguments: list[str]) -> list[str]:
     kept_words: list[str] = []
     words = iter(arguments)
     for word in words:
+        # The value is the next word.
         if word == "--dataset":
             next(words, None)
         elif not word.startswith("--dataset="):
@@ -198,6 +201,7 @@ def _variables_read(options: cli.Options) -> Iterator[str]:
 
 def _default_name(dataset: str | None) -> str:
     """Return a name for the job, made from the data set's name."""
+    # The part after the colon of a data set such as bfcl:simple_python.
     stem = "evaluation" if dataset is None else Path(dataset.partition(":")[2] or dataset).stem
     return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"
 
@@ -294,6 +298,7 @@ def _evaluate_command(options: JobOptions, dataset: str) -> str:
     if options.output is not None and _is_storage(options.output):
         results = _shell_quoted(options.output)
 
+    # Several machines form a Ray cluster, which the command finds on its head.
     elsewhere = ["--on ray:auto"] if options.instances > 1 else []
     return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *elsewhere])
 
@@ -353,6 +358,7 @@ def _submit(job: Path, options: JobOptions) -> str:
     from tunecheck.endpoints import can_import
 
     az = shutil.which("az")
+    # The Azure CLI first: it has its own defaults for the workspace.
     if az is not None:
         return _submit_by_az([az, *_az_command(job, options)[1:]])
 

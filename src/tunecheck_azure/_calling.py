@@ -41,6 +41,7 @@ _LONGEST_MESSAGE = 300
 @functools.cache
 def _validator(kind: str) -> jsonschema_rs.Validator:
     """Return the validator for one kind of input, a definition in `inputs.json`."""
+    # Read at the first use: many runs need no schema.
     schemas = json.loads(files("tunecheck_azure").joinpath("inputs.json").read_bytes())
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
 
@@ -144,6 +145,7 @@ class AzureEvaluator(Evaluator):
 
         `label` names it in the error.
         """
+        # Only the first error: one is enough to refuse the input.
         error = next(_validator(kind).iter_errors(plain(value)), None)
         if error is not None:
             place = "".join(f"[{step!r}]" for step in error.instance_path)
@@ -225,6 +227,7 @@ def _as_conversation(inputs: Inputs) -> Inputs:
     An assistant's message without a ground truth gets the inputs' `ground_truth`.
     """
     messages, truth = inputs["messages"], inputs.get("ground_truth")
+    # A message's own ground truth wins.
     if truth is not None and isinstance(messages, list):
         messages = [
             {"ground_truth": truth, **each} if isinstance(each, dict) and each.get("role") == "assistant" else each
@@ -260,6 +263,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
     global_context = conversation.get("context") if isinstance(conversation, Mapping) else None
 
     turns = []
+    # A question and its answer are paired by position, whatever lies between them.
     for question, answer in zip(questions, answers, strict=False):
         contexts = {
             "global_context": global_context,
@@ -375,6 +379,7 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
 
         target = errors.ErrorTarget.ROUGE_EVALUATOR
         for name, value in thresholds.items():
+            # Azure AI Evaluation refuses integers here, but not for other metrics.
             if not isinstance(value, float):
                 raise errors.mistake(f"{name} must be a float, got {type(value)}", target=target)
 

@@ -53,6 +53,7 @@ def evaluate(
     """
     with as_evaluation_exception():
         _check(data, evaluators, evaluation_name, target, output_path)
+        # Azure AI Evaluation ignores a credential without a project, which `uploader_to` would refuse.
         credential = None if azure_ai_project is None else kwargs.get("credential")
         agent = cast("str | None", kwargs.get("user_agent"))
         uploader = evaluation.uploader_to(azure_ai_project, credential, agent, allow_simulated=False)
@@ -151,6 +152,7 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
 
 def _is_grader(evaluator: object) -> bool:
     """True for a grader of Azure OpenAI, which only the service can run."""
+    # By name, because the package need not be installed.
     kinds = type(evaluator).__mro__
     return any(kind.__name__ == "AzureOpenAIGrader" and kind.__module__.startswith("azure.ai.") for kind in kinds)
 
@@ -170,6 +172,7 @@ def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collectio
     parsed: dict[str, pipeline.Mapped] = {}
     for parameter, mapped in pipeline.parse_mapping(mapping, f"evaluator_config[{name!r}]").items():
         if isinstance(mapped, pipeline.Reference):
+            # A column may have a dot in its name.
             full_name = ".".join(map(str, mapped.steps))
             steps = (full_name,) if mapped.source == "data" and full_name in columns else mapped.steps
             mapped = RequiredValue(mapped.source, steps, mapped.text)
@@ -317,6 +320,7 @@ class _Adapted:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
         signature = inspect.signature(function)
+        # The pipeline gives arguments by name, which a positional-only parameter refuses.
         parameters = [
             each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
             for each in signature.parameters.values()
@@ -335,6 +339,7 @@ class _Adapted:
         return None if known is None else {"function": known}
 
     def __call__(self, **inputs: object) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
+        # A synchronous function may return an awaitable, as a lambda does that calls a coroutine function.
         value = self._function(**inputs)
         return _await_columns(value) if inspect.isawaitable(value) else _columns(value)
 

@@ -70,6 +70,7 @@ class _PromptJudge(PromptyEvaluator):
 
     def run(self, work: Coroutine[object, object, Verdict]) -> Verdict:
         """Run a coroutine for a caller in any thread."""
+        # The connections belong to one event loop, which runs in a thread of its own.
         return self._loop.run(work)
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
@@ -179,6 +180,7 @@ class AzureJudge(AzureEvaluator):
         """Declare the class's metric, with scores from 1 to 5 unless the class declares others."""
         super().__init_subclass__()
         if "metric" in vars(cls):
+            # Only classes with a metric of their own: bases between them have none.
             cls.primary = cls._result_key = cls.metric
             if "metrics" not in vars(cls):
                 cls.metrics = (Metric(cls.metric, range=(1, 5)),)
@@ -248,6 +250,7 @@ class AzureJudge(AzureEvaluator):
 
     async def _judge_turns(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
         """Judge all turns concurrently, and return their merged verdict."""
+        # `gather` keeps the order of the turns.
         return merge_turns(await asyncio.gather(*(self._judge_turn(calls, turn) for turn in turns)))
 
     async def _judge_turn(self, calls: ModelCalls, turn: Inputs) -> Verdict:
@@ -305,6 +308,7 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
         )
 
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
+        # A copy: the script's own configuration stays unchanged.
         return {**config, "credential": credential}
     return config
 
@@ -318,6 +322,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     if "kind" in config:  # the definition of an endpoint
         return True
 
+    # `credential` may be any object; everything else must be text, or a dict of texts.
     headers = config.get("extra_headers", {})
     if not isinstance(headers, dict):
         return False
@@ -504,6 +509,7 @@ class QAEvaluator(AzureEvaluator):
                 message = f"{name} must be an int or float, got {type(value)}"
                 raise errors.mistake(message, target=errors.ErrorTarget.QA_EVALUATOR)
 
+        # Only what the judges know: other keyword arguments are ignored, as in Azure AI Evaluation.
         passed = {name: kwargs[name] for name in ("credential", "is_reasoning_model") if name in kwargs}
         self._judges = [kind(model_config, threshold=threshold, **passed) for kind, threshold in kinds.items()]
         self._evaluators = [*self._judges, F1ScoreEvaluator(threshold=f1_score_threshold)]

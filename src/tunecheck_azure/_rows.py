@@ -116,6 +116,7 @@ class AzureRows(Dataset):
         A column with a dot in its name counts as a leaf, too.
         """
         mapping: dict[str, LeafValue] = {}
+        # The first leaf in the order of the data: the same in every run.
         for path in self._leaf_paths():
             name = leaf_name(path[-1])
             if name not in mapping:
@@ -263,6 +264,7 @@ def table_rows(table: Table, count: int) -> list[dict[str, object]]:
     `count` is the number of rows, which a table without columns does not show.
     """
     columns = list(table)
+    # A gap that `build_table` did not fill is in the column of a leaf.
     return [
         {column: value for column, value in zip(columns, row, strict=True) if value is not _GAP}
         for row in (zip(*table.values(), strict=True) if table else [()] * count)
@@ -310,6 +312,7 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
     counts = []
     for name in evaluators:
         gaps = {number for number, row in enumerate(rows) if f"error.{name}" in row}
+        # NaN differs from itself.
         for column, values in table.items():
             if column.startswith(f"{OUTPUTS}{name}.") and _mean(values) is not None:
                 gaps |= {number for number, value in enumerate(values) if value != value}

@@ -67,6 +67,7 @@ def _rename_keys(part: object) -> object:
     if not isinstance(part, Mapping) or not isinstance(type, str) or type not in _RENAMED:
         return part
     new_type = _RENAMED[type]
+    # A part of the type function_call has its data under the key "function_call".
     renamed_keys = () if type == "openapi_call" else (type,)  # the package keeps the key of this type
     return {new_type if key in renamed_keys else key: value for key, value in part.items()} | {"type": new_type}
 
@@ -85,10 +86,12 @@ def history_text(query: object, *, with_system: bool = False) -> object:
 
     questions: list[list[str]] = []
     replies: list[list[str]] = []
+    # `groupby` makes one group of consecutive messages of one side.
     for is_user, group in groupby(dialogue, lambda each: each["role"] == "user"):
         texts = [text for each in group if each["role"] != "tool" for text in _texts(each)]
         if not is_user:
             replies.append(texts)
+        # A question of only images or files has no text.
         elif texts:
             questions.append(texts)
 
@@ -130,12 +133,14 @@ def response_text(response: object, *, with_calls: bool = False) -> object:
     for reply in replies:
         lines += [*_texts(reply), *(_call_lines(reply, results) if with_calls else ())]
 
+    # Messages without any text are returned as messages; an empty list becomes an empty text.
     return "\n".join(lines) if lines or not response else response
 
 
 def _results(tools: list[Message]) -> dict[object, object]:
     """Return the results of calls by the calls' ids."""
     parts = ((each["tool_call_id"], part) for each in tools for part in _messages(each.get("content")))
+    # A later result of the same call replaces an earlier one.
     return {id: part.get(_RESULT) for id, part in parts if part.get("type") == _RESULT}
 
 
@@ -167,6 +172,7 @@ def system_and_question(query: object) -> tuple[object, object]:
 
     A value that is not a list is returned as the question.
     """
+    # A later message of the same role replaces an earlier one.
     last = {each.get("role"): each.get("content", "") for each in _messages(query)}
     return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
 

@@ -143,6 +143,7 @@ def _failure(check: object, calls: Sequence[Call], row: Columns, rules: Leaderbo
     if check == "parallel":
         return _unordered_failure(calls, answers, documents, rules)
 
+    # A row of "multiple" has one possible answer; the leaderboard compares only the first in any case.
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
         return failed_row(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
@@ -190,6 +191,7 @@ def _documents(row: Columns) -> dict[str, object]:
     if not isinstance(listed, list):
         raise UnusableAnswerError("the functions are not a list")
 
+    # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]
     documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
     return {str(document.get("name")): document for document in documents}
@@ -211,6 +213,7 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
     """Return the verdict on a row without the leaderboard's quirks. A row that no answer can pass is not scored."""
     check, language = row.get("check"), _language(row)
     try:
+        # First what is wrong with the row itself: it is then not scored, even if there is no answer.
         answers = [] if check in _ABSTAINING else _expected_calls(row)
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
@@ -227,6 +230,7 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
         if decoded.problem is not None:
             return failed_row("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
 
+        # After decoding, because an unreadable answer fails even if no answer can pass.
         for answer in answers:
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
@@ -241,6 +245,7 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
     """
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
+    # Java and JavaScript values are compared as parsed source code, so the arguments stay text here.
     if language != "python":
         return source_calls(result, language)
     has_calls_as_text = mode == "text" or bool(read_calls(result, tools=tools).complete_calls)
@@ -277,6 +282,7 @@ def _strict_failure(
     expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
     calls = decoded.calls
 
+    # Documents of other languages declare Java's or JavaScript's types, so they are not used.
     if language == "python":
         match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
     else:
@@ -293,6 +299,7 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
 
     A text that is itself a possible value stays text.
     """
+    # Some possible answers of BFCL are source code themselves.
     possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
     texts = {option for options in possible for option in options if isinstance(option, str)}
 
@@ -307,6 +314,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     """Raise UnusableAnswerError if no call of the expected function can pass."""
     signature = CallSignature.read(_with_parameters(documents.get(answer.name)))
 
+    # A call must have every required argument, and an argument without a possible value is always wrong.
     for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(
@@ -405,6 +413,7 @@ class CallCheckEvaluator(Evaluator):
         if check == "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="the row has several turns")
 
+        # OpenAI tools stand for documents in rows that are not BFCL's.
         row = {
             "functions": tools if functions is None else functions,
             "declared": declared,

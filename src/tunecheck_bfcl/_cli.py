@@ -65,6 +65,7 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
     if options.endpoint is None:
         raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
 
+    # Imported here: --help and a mistake in the options need not load it.
     from tunecheck_bfcl._evaluation import run_bfcl
 
     data = None if options.data is None else Path(options.data)
@@ -238,6 +239,7 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
             print()
             continue
 
+        # Half of a surrogate pair, which a text of the data may have, cannot be written as UTF-8.
         content = "".join(f"{line}\n" for line in lines)
         with raise_as(ConfigurationError, options.out, "cannot be written"):
             options.out.mkdir(parents=True, exist_ok=True)

@@ -76,10 +76,12 @@ def paired_weighted(
 
     groups = statistics.as_clusters(clusters, len(parts))
 
+    # The test flips the signs of whole clusters, because rows of a cluster are not independent.
     change = new - base
     added = change * of_row
     flipped = statistics.flip_scores(added if groups is None else groups.sums(added), seed, statistics.FLIPS)
 
+    # The difference is estimated from the rows' changes, so its interval uses that the runs are paired.
     of_base, of_new, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
@@ -101,12 +103,14 @@ def _estimate(
     """
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
 
+    # Each row's distance from the mean of its own part: differences between the parts are no error.
     spread = (weights / sizes)[parts] * (values - means[parts])
 
     if groups is None:  # n / (n - 1) makes the variance of each part unbiased
         spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
         units, squares = len(values), float(spread @ spread)
     else:
+        # A cluster may span several parts, so its rows' contributions are added before they are squared.
         sums = groups.sums(spread)
         units = groups.count
         squares = float(sums @ sums) * units / max(units - 1, 1)
@@ -135,8 +139,11 @@ _WORDS = {True: "pass", False: "fail", None: "not_applicable"}
 
 # BFCL_v4_simple_python_score.json: the category simple_python.
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
+
+# A result file of any version, only to say that it has no scores yet.
 _RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
+
 _DEEPEST = 5
 """The levels below a folder that are searched for scores, as in runs/<run>/bfcl_score/<model>/<group>/<file>."""
 
@@ -213,6 +220,7 @@ class BfclScores:
             DataError: a file is damaged, or a score file and its result file do not belong together.
         """
         for category, path in self.files.items():
+            # A verdict file has all rows. A score file has only failed rows and needs its result file.
             rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
             for name, (valid, reason, answer) in rows.items():
                 yield {
@@ -235,6 +243,7 @@ class PooledRows:
         """Yield the run's rows with the verdict of either BFCL evaluator copied to the pooled metric."""
         prefixes = [f"outputs.{name}.{name}" for name in _DERIVED[POOLED]]
         for row in self.rows.records():
+            # A row is a question or a conversation, so at most one of the two evaluators has a verdict on it.
             source = next((prefix for prefix in prefixes if row.get(f"{prefix}_result") in ("pass", "fail")), None)
             endings = ("_result", "_reason", "_properties")
             pooled = {f"{_POOLED_KEY}{end}": row[f"{source}{end}"] for end in endings if f"{source}{end}" in row}
@@ -256,6 +265,7 @@ def find_scores(path: Path) -> BfclScores | None:
     if not scored:
         return None
 
+    # Runs are compared model by model; files of several models would mix them.
     models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
         raise DataError(f"{path} holds the scores of {len(models)} runs or models; name one, such as {models[0]}")
@@ -270,6 +280,7 @@ def find_scores(path: Path) -> BfclScores | None:
         if file.name.endswith(_VERDICTS) and summary.is_file():
             read_object(summary)  # checks the format version of the verdicts
 
+    # Known categories in their usual order, then others by name.
     order = [name for name in CATEGORIES if name in files]
     unknown = sorted(files.keys() - set(order))
     return BfclScores({name: files[name] for name in (*order, *unknown)})
@@ -320,6 +331,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
         DataError: a file is damaged, or the two files do not belong together.
     """
     lines = JsonLinesSource(path).records()
+    # `lines` is an iterator: after the line of counts, it goes on with the failed rows.
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
@@ -327,11 +339,13 @@ def _scored_rows(path: Path, category: str) -> Rows:
 
     reasons: dict[str, str | None] = {}
     for name, value in _unique_records(path, lines, category):
+        # Single questions have a list of messages and the type beside it; conversations have an object with both.
         error = value.get("error")
         details = error if isinstance(error, dict) else {"error_message": error}
         kind = value.get("error_type") or details.get("error_type")
         reasons[name] = _reason(kind, details.get("error_message"))
 
+    # A file that was cut off would make failed rows count as passed.
     if len(reasons) != total - correct:
         counted = total - correct
         raise DataError(f"{path}: line 1 counts {counted} failed rows, but {len(reasons)} follow; write the file again")

@@ -124,6 +124,7 @@ class LeaderboardText(episodes.TextDialect):
         declared = row.values.get("declared")
         documents = declared if isinstance(declared, list) else []
         self._documents = [document for document in documents if isinstance(document, dict)]
+        # Source code of Java or JavaScript is no format of calls that Tunecheck knows.
         self._any_format = not exact and not self._is_java_or_javascript
 
     def step(self, completion: Completion) -> JSON:
@@ -245,18 +246,21 @@ class LeaderboardAttempt(episodes.Attempt):
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
             return super().make(call)
 
+        # Only texts with a bracket can be affected, so other calls take the short way above.
         source = self._add_owners(episodes.source_text(call, ","))
         results = self._make(read_python_calls(source))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
     def make_truth(self, item: object) -> list[OperationResult]:
         """Execute the calls of an item of the ground truth; return their results, or one error result. Never raises."""
+        # One bracket is that of the call itself. A second one may be in a text.
         if isinstance(item, str) and item.count("(") > 1:
             return self._make(read_python_calls(self._add_owners(item)))
         return super().make_truth(item)
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
         """Execute a call whose name may begin with the object's name; with another object's name it is unknown."""
+        # MODEL_eval_ID_TwitterAPI_instance.comment is the operation comment; without an owner, the name stays.
         owner, _, operation = call.name.rpartition(".")
         if owner and self._owners.get(operation) == owner:
             call = FunctionCall(operation, call.arguments)

@@ -113,6 +113,7 @@ def _evaluators(
     """Return the evaluators that the rows need: for conversations, for single questions, or both."""
     columns = dataset.scan().columns
     compat: Compat = "auto" if target.compat is None else "bfcl"
+    # Columns tell the kinds of rows: `turns` are conversations, `messages` single questions.
     evaluators: dict[str, object] = {}
 
     if "turns" in columns:
@@ -149,6 +150,7 @@ class RunFiles:
                 if category is None or (category.check == "irrelevance" and "error.target" in row):
                     continue
 
+                # `replacing` puts each file in place only when it is complete.
                 if category.name not in opened:
                     path = self._add_file(category)
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,6 +159,7 @@ class RunFiles:
                 row_id, result = str(row.get("row_id")), row.get("outputs.result")
                 opened[category.name].write(dumps_line(_line_of(row)))
                 self.verdicts.setdefault(category.name, {})[row_id] = _recorded_verdict(row, category)
+                # `scores` needs these ids if the mode is inferred.
                 if isinstance(result, str) or mode_of([result]) == "text":
                     self._text_row_ids.add(row_id)
 
@@ -183,6 +186,7 @@ class RunFiles:
 
             verdicts = self.verdicts[category.name]
             judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
+            # The evaluators inferred the mode row by row; the leaderboard has one mode for a model.
             if mode is None:
                 is_text = leaderboard_mode == "text"
                 judged_again |= {row_id for row_id in verdicts if (row_id in self._text_row_ids) != is_text}
@@ -235,6 +239,7 @@ def result_path(model: str, group: str, category: str) -> PurePath:
 
 def model_folder(model: str) -> str:
     """Return the name of the folder for a model's results. The leaderboard uses it as the model's name."""
+    # These characters are not allowed in names of files on Windows, or would lead into another folder.
     folder = "".join("_" if letter in '/\\:*?"<>|' or not letter.isprintable() else letter for letter in model)
     return folder.strip(". ") or "model"
 

@@ -44,6 +44,7 @@ def rows_with_ids(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     Raises:
         DataError: an id belongs to no row of BFCL.
     """
+    # Several ids of one category read its files once.
     read = cache(partial(read_entries, files))
     for row_id in ids:
         category = category_of(row_id)
@@ -99,6 +100,7 @@ def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
     backend = services.play(entry)
     replay = Player(backend)
 
+    # Parameter names, to show positional arguments of the ground truth by name.
     operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
     parameters = {name: operation.parameters for name, operation in operations}
 
@@ -121,6 +123,7 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
         yield f"  call  {value_text(item)} (unreadable: {reading.problem or 'it contains no call'})"
 
     for call in reading.calls:
+        # Calls of one conversation build on each other, so they are executed in order on the same simulators.
         step = replay.call(call)
         yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
 

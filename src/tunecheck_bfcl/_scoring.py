@@ -95,6 +95,7 @@ class ResultFile:
                 yield self._record(value, number)
             return
 
+        # Split at line feeds only: other separators may occur inside texts.
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
                 yield self._line(line, number)
@@ -153,6 +154,7 @@ def find_results(path: Path) -> ResultTree:
         names = ", ".join(file.name for file in passed_over[:5])
         raise DataError(f"{path}: Tunecheck cannot check these files: {names}")
 
+    # Resolved, so that a relative path such as "." still has a folder name for the model.
     folders = {file: model_folder_of(file.resolve()) for file in categories}
     model_names = _model_names(path, set(folders.values()))
 
@@ -236,6 +238,7 @@ def _json_array(content: bytes) -> list[JSON] | None:
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
     """Return each model's name: the name of the folder, or the folder's path if two folders have the same name."""
+    # Two runs may have a model of the same name, in r1/m and r2/m.
     names = [folder.name for folder in folders]
     root = path.resolve()
     return {
@@ -266,6 +269,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
             "ground_truth": answers.get(name, {}).get("ground_truth"),
         }
 
+        # Conversations need the simulators' configuration, single questions the functions' documents.
         if category.multi_turn:
             row["involved_classes"] = entry.get("involved_classes")
             row["initial_config"] = entry.get("initial_config")
@@ -309,6 +313,7 @@ class Scores:
 
         with raise_as(ConfigurationError, folder, "cannot be written"):
             for name, model in self.models.items():
+                # A name from `_model_names` may be a path with several parts.
                 model_folder = folder if len(self.models) == 1 else folder / PurePath(name)
                 model_folder.mkdir(parents=True, exist_ok=True)
                 for category, score in model.categories.items():
@@ -425,6 +430,7 @@ def useful_workers(path: Path) -> int:
     It is limited by the processors, the categories (a process scores whole categories), and the bytes to read.
     """
     files = [file for group in find_results(path).models.values() for file in group]
+    # The processors that this process may use, which can be fewer than the machine has.
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
 
@@ -478,5 +484,6 @@ class LeaderboardScorer:
 
     @cached_property
     def _check(self) -> StateCheck:
+        # The long-context constants are read only if a row needs them.
         services = Services(long_context=lambda: read_long_context(self._files))
         return LeaderboardCheck(services) if self._compat else StateCheck(services)

@@ -91,6 +91,7 @@ class ModelsSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def failed_row(error_type: str, message: str) -> RowVerdict:
     """Return the verdict on a row that failed, with Tunecheck's fault code for the leaderboard's error type."""
+    # The first part that has a code: in type_error:simple it is the first, in …_checker:wrong_count the second.
     code = next((_CODES[part] for part in error_type.split(":") if part in _CODES), None)
     return RowVerdict(False, error_type, None, message, code=code)
 
@@ -157,6 +158,7 @@ class ModelScore:
 
     def figures(self, version: str) -> dict[str, float | None]:
         """Return the leaderboard's figures of a version, "v3" or "v4", by name."""
+        # Weights for pools depend on the number of scored rows, so they are computed for each model.
         weights = figure_weights({name: score.total for name, score in self.categories.items()})[version]
         return {name: self._figure(weights.get(name)) for name in FIGURES[version]}
 
@@ -222,6 +224,7 @@ def _weigh_pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weigh
     """Return weights by the number of rows in each category, or None if a category was not scored."""
     rows = [totals.get(category) for category in categories]
     total = sum(filter(None, rows))
+    # A missing category (None) makes the figure unknown; it does not count as 0.
     return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}
 
 

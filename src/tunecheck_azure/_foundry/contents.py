@@ -44,6 +44,7 @@ def properties(contents: Contents, marker: str) -> dict[str, JSON]:
     """Return properties that tell the portal that a run is an evaluation, and where the run's table is."""
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]
     return {
+        # Names that the portal knows from azure-ai-evaluation, except the last two.
         "runType": "eval_run",
         "_azureml.evaluation_sdk_name": f"tunecheck:{__version__}",
         "_azureml.evaluate_artifacts": dumps(table).decode(),
@@ -206,6 +207,7 @@ def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON
     unless the row passed or failed. The reason of a row with an error is the error's message.
     """
     verdict = reader.read(row)
+    # Not "error" and not "not applicable": such a row may still have a number among its outputs.
     scored = verdict.word in ("pass", "fail", "scored")
     error = row.get(f"error.{reader.name}")
 
@@ -242,6 +244,7 @@ def _criteria(run: Run) -> list[_Criterion]:
             criteria.append(_Criterion(evaluator, VerdictReader(evaluator, counted_metric)))
         elif isinstance(run_metrics, dict):
             prefix = f"{evaluator}."
+            # An aggregate such as a pass rate is a metric without a column.
             names = [name for name in run_metrics if name.startswith(prefix) and f"outputs.{name}" in columns]
             criteria += [_Criterion(name, VerdictReader(evaluator, name.removeprefix(prefix))) for name in names]
 

@@ -91,6 +91,7 @@ class FoundryUploader(Uploader):
         """Return the number of figures that the service will show: criteria for the evals API, otherwise metrics."""
         if not self._evals:
             return super()._metric_count(contents)
+        # The definition is the first artifact (`evaluation_artifacts`).
         criteria = read_definition(contents.artifacts[0].path)["testing_criteria"]
         return len(criteria) if isinstance(criteria, list) else 0
 

@@ -120,6 +120,7 @@ def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
     until = time.monotonic() + _STALE_S
     while len(found) < len(first) and time.monotonic() < until:
         time.sleep(_EACH_S / 4)
+        # Four looks per shipping interval, so the answer comes soon after a change.
         for run in first.keys() - found.keys():
             owner = store.read(_owner_blob(run))
             # The command on the other machine has just ended.
@@ -159,6 +160,7 @@ class _Shipping(threading.Thread):
         """
         if machine := _active_owners(self._mirror.store, [run]).get(run):
             raise RunError(f"{machine} is working on run {run}; wait until the run ends, or stop it on that machine")
+        # Owned at once: other machines must see the owner before the first file is shipped.
         self._owned.add(run)
         self._renew_owners()
 
@@ -180,6 +182,7 @@ class _Shipping(threading.Thread):
         Raises:
             RunError: the rest cannot be shipped, or another machine has continued a run.
         """
+        # The thread ends first, so that two pushes never run at the same time.
         self._ended.set()
         self.join()
 
@@ -202,12 +205,14 @@ class _Shipping(threading.Thread):
         for name in self._mirror.push():
             run, _, file = name.partition("/")
             self._runs.add(run)
+            # A journal grows while a command works on its run.
             if file == "journal.jsonl":
                 self._owned.add(run)
 
     def _renew_owners(self) -> None:
         """Write the owner blob of each of this machine's runs with new content."""
         for run in self._owned:
+            # The time makes the content new; only the change matters, not the time itself.
             self._mirror.store.put(_owner_blob(run), f"{self._name} {time.time_ns()}".encode())
 
 

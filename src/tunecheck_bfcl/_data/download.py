@@ -51,6 +51,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     if source is None and _is_whole(folder):
         return folder
 
+    # The folder is replaced as a whole, so the user's own files must not be in it.
     if _holds_other_files(folder):
         raise ConfigurationError(f"{folder} has files that are not BFCL's data; name a new folder")
 
@@ -111,6 +112,7 @@ def _put_in_place(new: Path, folder: Path, old: Path) -> None:
 
     If another process put a complete copy there first, that copy stays.
     """
+    # A folder cannot be renamed onto another one that has files.
     if folder.exists():
         folder.rename(old)
 
@@ -147,6 +149,7 @@ def _fetch(folder: Path) -> Path:
             f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and run: tunecheck bfcl get --from WHEEL"
         ) from None
 
+    # The index's address may contain a password, which pip's error may show. It is masked below.
     wheel = next(folder.glob("*.whl"), None)
     if ended.returncode or wheel is None:
         last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]
@@ -167,6 +170,7 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
+                # `extract` removes `..` and leading slashes from names, so nothing is written outside the folder.
                 path = PurePosixPath(name)
                 if path in _KEPT_TEXTS or (path.parts[:2] == ("bfcl_eval", "data") and path.suffix == ".json"):
                     archive.extract(name, folder)

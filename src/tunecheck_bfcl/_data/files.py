@@ -242,6 +242,7 @@ class BfclFiles:
         """True if the data is byte for byte that of the release `VERSION`."""
         combined = hashlib.sha256()
         for path in self.required():
+            # The names are hashed, too: exchanged files must not have the same hash.
             with raise_as(DataError, path):
                 combined.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
         return combined.hexdigest() == DATA_SHA256
@@ -267,6 +268,7 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
         if _is_data(start / place / "data"):
             return BfclFiles(start / place, start / place / "data")
 
+    # The folder is the data folder itself; the texts are expected next to it.
     if _is_data(start):
         package = start.parent if start.name == "data" else start
         return BfclFiles(package, start)

@@ -89,6 +89,7 @@ class RowBuilder:
         declared = _documents(entry.get("function"), "function")
         functions = with_hints(declared, category.language, self._wording)
 
+        # The model gets `tools` or `functions`, with hints. Verdicts need the declared types, in `declared`.
         row: Record = {
             "id": datasets.as_text(entry.get("id"), "id"),
             "category": category.name,
@@ -121,6 +122,7 @@ class RowBuilder:
 
         held_out = _held_out_documents(entry.get("missed_function"), [document for document, _, _ in functions])
         later_names = {document["name"] for documents in held_out.values() for document in documents}
+        # A function of a later turn must not be offered from the start.
         offered = [each for each in functions if each[0]["name"] not in later_names]
 
         return {
@@ -141,6 +143,7 @@ class RowBuilder:
     def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
         """Return a simulator's functions in three forms each: the original document, with hints, and as a tool."""
         if simulator not in self._functions:
+            # Kept as bytes: one simulator's documents serve hundreds of rows.
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
             documents = _documents([record for _, record in records], "the function documents")
             hinted = with_hints(documents, "python", self._wording)
@@ -224,6 +227,7 @@ def _as_text_parameter(schema: JSON, language: bfcl.Language, wording: PromptWor
         note = f"{wording.java_type if is_java else wording.javascript_type}{declared}{wording.type_end}"
 
     if declared in _LISTS[language]:
+        # A text has no items, so the schema of the items moves into the description.
         items = text_schema.pop("items", None)
         if isinstance(items, dict):
             note += f"{wording.items}{items.get('type')}{wording.items_end}"
@@ -255,6 +259,7 @@ def _convert(schema: Document, wording: PromptWording, depth: int) -> Document:
     A float property becomes a number with `format: float` and a note in the description.
     """
     converted = schema | {"type": _JSON_TYPE.get(str(schema.get("type")), "string")}
+    # Deeper levels stay unconverted. A hostile schema would otherwise exhaust the stack.
     if depth > MAX_DEPTH:
         return converted
 
@@ -383,6 +388,7 @@ class BfclSource(datasets.Source):
         builder = RowBuilder(self._files)
         number = 0
         for category in self._categories:
+            # The limit counts selected rows, so it comes after the selection.
             rows = (row for row in self._rows(category, builder) if not self._ids or row["id"] in self._ids)
             for row in islice(rows, self._limit):
                 number += 1
@@ -405,6 +411,7 @@ class BfclSource(datasets.Source):
         """
         questions = JsonLinesSource(self._files.data / category.questions)
         answers = JsonLinesSource(self._files.data / category.answers) if category.answers else None
+        # Lines are paired by position, and `RowBuilder.row` compares their ids.
         answered = iter(()) if answers is None else answers.records()
 
         for line, entry in questions.records():
