@@ -288,7 +288,7 @@ class ExpectedConversation:
 
         for turn, turn_messages in enumerate(scenario.turns):
             added = scenario.held_out.get(turn)
-            # A turn that adds functions announces them in its own words.
+            # A turn that adds functions and has no message gets one that announces them.
             new = turn_messages if added is None else dialect.add(added, turn_messages)
             messages += [dict(each) for each in new]
 

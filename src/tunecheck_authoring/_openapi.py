@@ -119,6 +119,7 @@ class ApiDocument:
             )
 
         value: JSON = dict(self.root)
+
         for step in reference.removeprefix("#").split("/")[1:]:
             # The escapes of JSON Pointer for / and ~, and those of URLs for braces in paths.
             key = step.replace("~1", "/").replace("~0", "~").replace("%7B", "{").replace("%7D", "}")

@@ -420,6 +420,7 @@ class _Samples:
         others = references(kind, self._kinds)
         for name in self._choose_fields(kind):
             if name not in record:
+                # A reference points to any record of the other kind; a scope (above) to the one of the same number.
                 other = others.get(name)
                 if other is not None:
                     record[name] = self._key_of(other, self._random.randint(1, _RECORDS))

@@ -110,6 +110,7 @@ class Traces:
             "execution_duration": f"{_latency_ms(row) / 1_000:.3f}s",
             "state": "ERROR" if "error.target" in row else "OK",
             "trace_metadata": {"mlflow.sourceRun": run_id},
+            # Long ids are cut; the trace's own id is computed from the whole id.
             "tags": {"mlflow.traceName": "row", "tunecheck.row_id": str(row["row_id"])[:5_000]},
             "assessments": [*self._assessments(row)],
         }
@@ -585,8 +586,11 @@ def _read_uri(text: str) -> str:
         host, _ = parts.hostname, parts.port
     except ValueError:
         host = None
+
     if host is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise ConfigurationError("the MLflow server must be an address such as https://mlflow.example.org")
+
+    # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
             "the MLflow server's address has a user or password; set MLFLOW_TRACKING_USERNAME and _PASSWORD instead"

@@ -8,8 +8,8 @@ Every request passes through `Middleware`, in this order. The first step with a 
 1. host: a name that is not this machine's gets status 403, if the server listens on a loopback address
 2. key: a missing or wrong key gets status 401; the paths `/` and `/health` need none
 3. fault: a POST request may get a status of `--fault`
-4. handler: it parses the body (status 400 if it is malformed), waits for the latency, and answers. An answer to a known
-   `Idempotency-Key` is repeated
+4. handler: it parses the body (status 400 if it is malformed) and answers. A model's server waits for the latency
+   first, and repeats its answer if the `Idempotency-Key` is known
 
 Errors become replies in the format of OpenAI's API:
 
@@ -600,6 +600,7 @@ class Middleware:
 
         try:
             return await handler(request)
+        # aiohttp's own replies, such as those for an unknown path, have no JSON body.
         except web.HTTPException as error:
             problem = Problem(error.status, f"{request.method} {request.path}: {error.reason}")
         except web.RequestPayloadError:

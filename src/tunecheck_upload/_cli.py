@@ -141,6 +141,7 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
     failures: list[TunecheckError] = []
     for run in runs:
         note_changed(run)
+
         done, failure = upload_all(uploaders, run, again=options.again)
         for each in done:
             if options.json:

@@ -624,6 +624,7 @@ def read_conversation(row: RowValues, number: int) -> CheckedConversation:
         refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
 
     held_out = episodes.held_out_of(row)
+    # BFCL's rows have `functions`, others have `tools`.
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
 
     return CheckedConversation(

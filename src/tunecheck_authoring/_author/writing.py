@@ -189,6 +189,7 @@ class EndpointModels:
                 max_cost=budget,
                 trust=self.trust,
             )
+        # A run without any answer is no run of rejected rows: the key or the address may be wrong.
         except tunecheck.UnansweredError as error:
             first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first

@@ -249,6 +249,7 @@ class _ServerProcess:
         Raises:
             ConfigurationError: the command cannot be started.
         """
+        # `resolve`, because servers answer with the real path of a temporary folder that is a link.
         self.folder = Path(tempfile.mkdtemp(prefix="tunecheck-mcp-")).resolve()
         folder = str(self.folder)
         try:
