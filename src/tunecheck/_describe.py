@@ -79,12 +79,14 @@ def read_as(
     except msgspec.ValidationError as mistake:
         problem = str(mistake)
 
-    # msgspec's message ends with the path of the value, if the value is inside of another one.
+    # msgspec's message ends with the path of a value inside another one: "Expected `int`, got `str` - at
+    # `$.limits.concurrency`" has the text "Expected `int`, got `str`" and the steps ["limits", "concurrency"].
     place = _PLACE.search(problem)
     text = problem if place is None else problem[: place.start()]
     inner = "" if place is None else place["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
 
+    # For an unknown or missing key, the path leads to the mapping, and the text names the key.
     key = _KEY.match(text)
     named = [] if key is None else [key[2]]
     path = "".join([above, inner, *(f".{name}" for name in named)]).lstrip(".")

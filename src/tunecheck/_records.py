@@ -59,6 +59,7 @@ class RecordFile:
         files.check_first_record(path)
         self.path = path
 
+        # If one of the steps fails, the stack closes what the steps before it opened.
         with contextlib.ExitStack() as opened:
             held = f"another process is writing {subject}; wait until that process ends"
             try:
@@ -74,6 +75,7 @@ class RecordFile:
         """The number of the next record: the count of all records ever written."""
 
         self._problem: str | None = None
+        """The reason why no further record can be written, or None."""
         self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()

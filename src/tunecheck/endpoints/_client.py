@@ -5,11 +5,11 @@ The steps of `post()`:
 1. Wait for a place among the concurrent calls. An overloaded service gets fewer places (`AdaptiveGate`).
 2. Wait for the rate limits, and send an attempt with the call's idempotency key.
 3. Read the reply: an answer, or a failure that says whether a retry may help (`_transport.error_failure`).
-4. After status 401, sign in again and repeat the attempt, once. This does not wait.
+4. After status 401, repeat the attempt once, without a wait, if the sign-in can give a new token.
 5. If a retry may help and retries are left, wait and repeat from step 2. Else raise the error.
 
 Ten calls in a row that are refused stop the run. Refused are 401, 402, 403, an unknown model, an account without
-credit, a wait that the service asks for and that exceeds the cap, and a service that was never reached. An answer, or a
+credit, a failed sign-in, a requested wait beyond the cap, and a service that was never reached. An answer, or a
 failure of another kind, starts the count again.
 """
 
@@ -275,13 +275,13 @@ class Client:
         """
         end = await state.wait_for_limits(call.tokens)
         state.attempts += 1
+        # One cut of the concurrency limit answers all refusals of calls that were sent before it.
         cuts = state.gate.cuts
 
-        # A cut of the limit counts once for all calls that were sent before it.
         try:
             outcome = await self._send(state, call, identity)
-        # The service may have computed the answer of a cancelled call, so the budget counts it.
         except asyncio.CancelledError:
+            # The service may have computed the answer of a cancelled call, so the budget counts it.
             with contextlib.suppress(StopRunError):
                 count_unanswered(Usage())
             raise
@@ -315,7 +315,6 @@ class Client:
 
             # A service that has answered before is only unreachable for a while.
             never_reached = not failed.sent and not state.answered
-
             return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
         return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
 

@@ -129,9 +129,8 @@ class ReplayEndpoint(Endpoint):
         except UnreadableReplyError as error:
             raise ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
 
-        # The fields of the record win over those of its message.
+        # The recorded answer gives text and calls. In the other fields, the record wins over a message in it.
         recorded = Completion.of_columns(record)
-
         return replace(
             recorded,
             text=recorded.text if answer.text is None else answer.text,

@@ -5,9 +5,9 @@ Three parts: which addresses and proxies may be used, one attempt, and the error
 `error_failure()` reads an error reply. The first rule that fits decides:
 
     the body names a content filter       ContentFilterError; no retry
-    the body says: account without credit   RefusedError like 402; no retry, even with status 429
+    the body: an account without credit   RefusedError, like 402; no retry, even with status 429
     3xx                                   EndpointError with the redirect's target; no retry
-    400, 404: the model is unknown        EndpointError with the cause `unknown_model`; counts as refused
+    400, 404: the model is unknown        EndpointError with the cause `unknown_model`; no retry, counts as refused
     401, 402, 403                         RefusedError; no retry, counts as refused
     408, 504                              TimedOutError; retry
     429                                   ThrottledError; retry, counts as overload (503, too)
@@ -69,9 +69,13 @@ def checked_url(
 ) -> str:
     """Return a service's address with environment variables filled in and the fragment removed.
 
-    The address must be https, or http to this machine, and contain no secret.
-    `allow_http` also allows http to private networks, and to public hosts if `sends_secrets` is false. If a secret
-    variable holds the address, its path and query are masked from now on.
+    The address must contain no secret, and its scheme must suit the host:
+
+        https                        any host
+        http                         this machine
+        http, with `allow_http`      also private networks, and public hosts if `sends_secrets` is false
+
+    If a secret variable holds the address, its path and query are masked from now on.
 
     Raises:
         ConfigurationError: the address is wrong; the error never shows credentials.
@@ -101,7 +105,7 @@ def checked_url(
         if sends_secrets and not private:
             raise place.error(f"allow_http sends no key to the public host {masked_host}: use https")
 
-    # A server sees these parts of the address, so its answers may repeat them.
+    # The server sees only these parts of the address, and its error messages may repeat them.
     if from_secret:
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:

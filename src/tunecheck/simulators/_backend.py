@@ -178,6 +178,7 @@ class Operation:
         Raises:
             ArgumentError: too many arguments, an unknown or repeated one, or a missing required one.
         """
+        # Too many positional arguments are cut off here, and refused below.
         bound = dict(zip(self.parameters[: self.positional], positional, strict=False))
 
         for name, value in named.items():
@@ -204,6 +205,7 @@ def operations_of(simulator: type) -> Mapping[str, Operation]:
     A method that a subclass overrides is an operation only if the overriding method is marked.
     """
     operations: dict[str, Operation] = {}
+
     # The first class that defines a name decides: a subclass, or the base nearest to it.
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
