@@ -295,7 +295,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     others = options.against or []
     runs = [results.open_run(name, options.folder).run for name in (options.run, *others)]
 
-    # The report stands in the run's folder. Other programs' results have none, so the user names a file.
+    # The report is written into the run's folder. Other programs' results have none, so the user names a file.
     if options.out is not None:
         path = Path(options.out)
     elif runs[0] is not None:

@@ -11,8 +11,8 @@ The terminal and the report show both. A first screen, shortened:
     rows with a known cause                 21         20            1
       a number in another unit               5          5            0
 
-**The second paragraph** is about the most frequent cause of failures. Of equally frequent causes, those of the model
-come last. An evaluator's own reason or an error takes its place if it explains more rows.
+**The second paragraph** is about the most frequent cause of failures. If causes are equally frequent, those of
+the model come last. An evaluator's own reason or an error takes its place if it explains more rows.
 
 **The next step** (`_next_step`) is the first of these that applies:
 

@@ -508,7 +508,7 @@ def mirror_folder(address: str, *account: str) -> Path:
 
 def mirror_at(folder: Path) -> plugins.MirrorLike | None:
     """Return the mirror of remote storage in a folder; None if the folder is no mirror."""
-    # All mirrors stand in one folder: any other folder is no mirror.
+    # All mirrors are in one folder: any other folder is no mirror.
     if folder.parent != _mirrors_folder():
         return None
 
