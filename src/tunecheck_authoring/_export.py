@@ -3,7 +3,8 @@
 An example has the question, the right answer and the model's wrong answer. A conversation's expected calls are executed
 one after another on new simulators, so that each example contains the results on which the next call depends.
 
-A row is tested in this order. A row that is left out is counted with the reason:
+A preference has a preferred (chosen) and a rejected reply to the same messages. A trial is one of several answers to
+the same question. A row is tested in this order. A row that is left out is counted with the reason:
 
 1. It failed: the target had an error, or an evaluator's counted metric is a fail. With `--against`, exactly one of the
    two runs failed it

@@ -14,6 +14,9 @@ The steps in order, for a run with these contents:
 | end | the status FINISHED | sent again |
 
 Metrics have the time at which the run wrote them: MLflow counts a metric that is sent twice with the same time once.
+
+A trace is MLflow's record of one row. It consists of a description (`TraceInfo`) with the evaluators' verdicts, called
+assessments, and of one span: the row's inputs, outputs and latency.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 """Rows behind a local server: `tunecheck serve` answers requests with `RowAnswers`.
 
 A request's messages identify the row, turn and step, so the server keeps no state. Messages are compared without those
-of the system, by a hash of each message.
+of the system, by a hash of each message, its key. A turn begins with the user's messages, and a step is one answer of
+the model in a turn. A scenario is a row's conversation: its turns and the functions on offer.
 
 **Row.** Candidates are the rows with the same first message. If several rows fit, the likeliest one wins (`_likeness`):
 equal tools count 2, and an equal beginning with the system's messages counts 1.

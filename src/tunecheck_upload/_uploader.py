@@ -12,6 +12,9 @@ entry for each destination, and is saved before an upload relies on it. The step
 6. Note the upload as complete, with the fingerprint
 
 A step that fails at the destination raises UploadError, with the command that continues the upload.
+
+A destination is a Foundry project or an MLflow server, an artifact is a file of the upload, and a marker is a random id
+that finds the uploaded run again.
 """
 
 import abc

@@ -1,6 +1,7 @@
 """The values in a conversation; arguments that none of them explains, and requests that no call carries out.
 
-Values before a call are the start state, the user's words so far, and the results of earlier calls (`KnownValues`).
+Values before a call are the start state, the user's words so far, and the results of earlier calls (`KnownValues`). An
+argument may have several accepted values; one that is explained is enough.
 
 **Arguments** (`value_findings`). The first rule that applies decides. A text argument:
 

@@ -1,5 +1,8 @@
 """Find by trial which values feed which parameters, and which functions make others possible.
 
+A value of a result or a state is an atom. Its pattern is the place of all values of its kind, such as
+`list_orders.orders.*.id`: the function or simulator, and the path with `*` for each item and `@` for the keys.
+
 1. **Search** (`_Search`). Each function is called in up to 420 attempts, with drawn arguments, in drawn initial states,
    and often after other calls that succeeded. A successful call with the calls that it needs is a witness; three are
    enough. In three rounds, functions that need results of others get their turn

@@ -1,5 +1,8 @@
 """Choose the calls of conversations: walk through the graph and execute each chosen call.
 
+A walk is one random conversation; if it is valid, it becomes a task. An edge of the graph is a result, or a part of the
+state, that feeds a parameter.
+
 **A call** (`_add_call`) is kept if it succeeds, has not been made before, and does something new: a function that
 writes must change the state, one that reads must give a new answer. It must not overwrite all changes of an earlier
 call of the turn. Otherwise it is undone, and other arguments or functions are tried. Functions come in this order:

@@ -1,6 +1,8 @@
 """Execute tasks, put them into words, make rows of them, and try whether a row is a valid test.
 
-A row is the unchanged task, or a variant with something missing, added or changed (`VariantBuilder`).
+A task is the calls of one conversation, its initial state and the user's words. Executing its calls gives an episode:
+their results and the states between them. A row is the unchanged task, or a variant with something missing, added or
+changed (`VariantBuilder`). A draft is a row that is being built.
 
 In a valid test, the ground truth passes and wrong calls fail. `Trial` tries this, and the first weakness counts:
 
