@@ -69,14 +69,19 @@ class AzureEvaluator(Evaluator):
     input_sets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[tuple[str, ...]] = ()
+
     id: ClassVar[str] = ""
     """The evaluator's identifier in Azure AI Foundry."""
+
     refused_tools: ClassVar[frozenset[str]] = frozenset()
     """Tools with calls that the evaluator cannot judge."""
+
     takes_messages: ClassVar[bool] = False
     """True if the evaluator also takes a conversation as `messages`."""
+
     error_target: ClassVar[errors.ErrorTarget] = errors.ErrorTarget.CONVERSATION
     _higher_is_better: ClassVar[bool] = True
+
     signatures: ClassVar[Sequence[inspect.Signature]] = ()
     """The parameters that the pipeline binds to columns."""
 

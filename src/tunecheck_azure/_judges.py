@@ -84,6 +84,7 @@ class _PromptJudge(PromptyEvaluator):
         result, key = super()._verdict(judgements, note), self._output.metric
         output, completions = judgements[-1].answer, judgements[-1].completions
 
+        # The tokens of the prompts and of the completions; 0 if the service does not report them.
         spent = [count if isinstance(count, int) else 0 for count in tokens_of(completions).values()]
 
         properties: dict[str, JSON] = {
@@ -151,14 +152,19 @@ class AzureJudge(AzureEvaluator):
     metric: ClassVar[str]
     _result_key: ClassVar[str]
     own_prompt: ClassVar[bool] = False
+
     cutoff: ClassVar[float | None] = None
     """The lowest score that passes; None for the threshold."""
+
     bounded: ClassVar[bool] = False
     """True if a score outside 1 to 5 is an error."""
+
     score_target: ClassVar[errors.ErrorTarget] = errors.ErrorTarget.UNKNOWN
     """The target that is named in the error for such a score."""
+
     only_final_responses: ClassVar[bool] = True
     """True if the metric applies only to an agent's final response."""
+
     skipped_has_properties: ClassVar[bool] = True
     """True if the verdict has properties also when the judge finds that the metric does not apply."""
 

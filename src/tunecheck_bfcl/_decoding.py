@@ -171,7 +171,7 @@ def _value(node: ast.expr | None) -> object:
             return "..." if value is ... else value
         case ast.UnaryOp(operand=ast.Constant(value=value)):
             return -value  # type: ignore[operator]  # -'text' raises TypeError, reported like an undecodable value
-        case ast.Name(id=name):
+        case ast.Name(id=name):  # true, or a variable's name
             return name
         case ast.List(elts=elements):
             return [_value(element) for element in elements]
@@ -179,13 +179,13 @@ def _value(node: ast.expr | None) -> object:
             return tuple(_value(element) for element in elements)
         case ast.Dict(keys=keys, values=values):
             return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}
-        case ast.BinOp():
+        case ast.BinOp():  # 2 * 60
             return _fold(node)
-        case ast.Call(keywords=[]):
+        case ast.Call(keywords=[]):  # g(1) or now(), without named arguments
             return ast.unparse(node)
-        case ast.Call():
+        case ast.Call():  # g(b=1)
             return _call(node)
-        case ast.Subscript(value=value, slice=index):
+        case ast.Subscript(value=value, slice=index):  # x[0]
             return f"{ast.unparse(value)}[{ast.unparse(index)}]"
     raise UndecodableError(f"an argument is not a literal: {type(node).__name__}")
 

@@ -6,6 +6,11 @@ The evals API computes results itself and accepts no finished results. So an ite
 verdicts, and each criterion is a Python grader that reads its verdict from the item. Foundry then shows the run's
 scores without another model call.
 
+  item            a row of the run
+  criterion       a metric of the run; its grader is the Python function that returns the metric's value for an item
+  counted metric  the metric that decides whether an evaluator passes a row (`counted_metrics`)
+  score, verdict  the metric's number for a row; and the run's decision with it: pass or fail
+
 Foundry decides by itself which rows pass: those whose grader returns at least the criterion's `pass_threshold`. So
 the grader returns a value from which Foundry decides as the run did. The first line that holds counts:
 

@@ -261,7 +261,11 @@ class ShippedParts(msgspec.Struct, frozen=True):
 
 
 class MirrorState(msgspec.Struct):
-    """Content of `.mirror.json`."""
+    """Content of `.mirror.json`: the state of each file at the last moment when the storage and the folder were equal.
+
+    `files` has whole files by name, such as "r1/run.json", and `growing` has journals. A file with another stamp has
+    changed here; a blob with another version has changed in the storage.
+    """
 
     address: str
     files: dict[str, SyncedFile] = {}
