@@ -6,8 +6,15 @@ The error text has the line of a YAML file, the path of the value, and a similar
     class Limits(Written, frozen=True, kw_only=True):
         concurrency: Annotated[int, msgspec.Meta(ge=1)] = 16
 
-    limits = read_as(document.value, Limits, document.where)
-    # model.yaml, line 4: limits.concurrency: must be a whole number, not a text
+    limits = read_as(document.value["limits"], Limits, document.where, above="limits")
+
+For wrong values, the errors are:
+
+    {"concurrency": "4"}    model.yaml, line 4: limits.concurrency: must be a whole number, not a text
+    {"concurrency": 0}      model.yaml, line 4: limits.concurrency: must be a whole number of at least 1
+    {"concurency": 4}       model.yaml, line 4: limits.concurency: unknown key; did you mean 'concurrency'?
+
+msgspec checks the values. This module turns its messages into these sentences.
 """
 
 import re

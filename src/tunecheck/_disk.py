@@ -261,7 +261,6 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     own = os.environ.get("TUNECHECK_CACHE")
-
     return Path(own).expanduser() if own else user_cache_path("tunecheck", appauthor=False)
 
 
@@ -274,7 +273,6 @@ def user_folder() -> Path:
     from platformdirs import user_config_path
 
     given = os.environ.get("TUNECHECK_CONFIG_DIR")
-
     if given:
         return Path(given).absolute()
     folder = user_config_path("tunecheck", appauthor=False, roaming=True)

@@ -129,6 +129,7 @@ def fault_json(fault: Fault) -> dict[str, JSON]:
         row["turn"] = fault.turn
 
     for name in ("expected", "actual"):
+        # None is a value; only UNSET is left out.
         value = _stored_value(getattr(fault, name))
         if not isinstance(value, _Unset):
             row[name] = value
@@ -174,7 +175,6 @@ def title(code: str) -> str:
     `my_code.some_kind` becomes "my code: some kind", and `judged.rude` "rude".
     """
     titles, of_plugin = fault_titles(), _plugin_codes(tuple(sys.path)).get(code)
-
     if code in titles:
         return titles[code]
     if of_plugin is not None:
@@ -192,8 +192,9 @@ def title(code: str) -> str:
 def sentence(faults: Iterable[Fault]) -> str | None:
     """Return the faults as one line of limited length for `<metric>_reason`, or None without faults."""
     parts: list[str] = []
-
     length = left_out = 0
+
+    # The first phrase is always kept, however long it is.
     for part in _phrases(faults):
         length += len(part) + 2
         if parts and length > _MOST_REASON:
@@ -252,6 +253,7 @@ def _words(fault: Fault) -> str:
         case "below_threshold.rouge_l" if _is_number(fault.actual) and _is_number(fault.expected):
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
 
+    # All other kinds of a wrong argument, such as `wrong_argument.number_as_text`.
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument" and not (isinstance(fault.expected, _Unset) and isinstance(fault.actual, _Unset)):
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
@@ -319,7 +321,6 @@ def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
         if shown and length > _MOST_CALL:
             shown.append("…")
             break
-
         shown.append(text)
 
     return f"{cut(name or '?', MOST_VALUE)}({', '.join(shown)})"
@@ -348,7 +349,6 @@ def _accepted_values(values: JSON) -> str:
         return shown_value(values)
 
     choices = [choice for choice in values if choice != ""] or values
-
     shown = " or ".join(map(shown_value, choices[:_MOST_CHOICES]))
     return f"{shown} or {len(choices) - _MOST_CHOICES} other values" if len(choices) > _MOST_CHOICES else shown
 

@@ -62,7 +62,6 @@ def _parts(thing: object) -> JSON:
     """
     if isinstance(thing, functools.partial):
         return ["partial", _parts(thing.func), _data([thing.args, thing.keywords])]
-
     if isinstance(thing, MethodType):
         return ["method", thing.__func__.__name__, _parts(thing.__self__)]
     if isinstance(thing, FunctionType):
@@ -79,7 +78,6 @@ def _arguments(thing: object) -> dict[str, object]:
         TypeError: the instance keeps state outside of its attributes.
     """
     declared = getattr(thing, "arguments", None)
-
     if isinstance(declared, dict):
         return declared
 
@@ -136,7 +134,6 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
     The rest of a script does not count, because its file names and evaluators change often.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
-
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])
 
     # Other modules are covered as a whole by the hash of their source.

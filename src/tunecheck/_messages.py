@@ -163,7 +163,6 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     such as a file extension, that is not compared.
     """
     names = [*{word.removesuffix(ending): word for word in sorted({*known} - {name})}.values()]
-
     if (near := suggest_names(name, names, ending)) or not names:
         return near
 

@@ -65,7 +65,6 @@ class Throughput:
     def left_s(self, rows: int | None) -> float | None:
         """Return the seconds until all `rows` are finished, or None if unknown."""
         rate = self.rate
-
         return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
 
     def texts_of(self, progress: Progress) -> tuple[str, str]:

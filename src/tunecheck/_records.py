@@ -266,6 +266,12 @@ class Damage:
 class WholeRecords:
     """Yields the undamaged records of a file, with their offsets; collects the others as `damage`.
 
+    The numbers of undamaged records must increase by one from 0 on. Damage is:
+
+    * a line with a wrong checksum, or with a number that was read before (a copied line)
+    * a gap in the numbers, if fewer broken lines than records are in its place
+    * records at the end that were synced before, except for one torn line
+
     `at_least` is the number of records that the file is known to have had, if more than were synced.
     """
 

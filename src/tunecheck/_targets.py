@@ -229,7 +229,6 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
             await close_in_loop(self)
         finally:
             loops: PerLoop[UserLoop] | None = vars(self).get(_LOOPS)
-
             if loops is not None and (loop := loops.take()) is not None:
                 await loop.close()
             if loops is not None and not loops.all():

@@ -105,7 +105,6 @@ class WorkerProcess:
         try:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
-
                 if length > _LONGEST:
                     raise ValueError("user code wrote to the pipe of replies")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it

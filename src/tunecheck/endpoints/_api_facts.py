@@ -152,7 +152,6 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
         """Return the facts with twice the token limit, within 4,096 and 32,768; None if the limit is at its maximum."""
         before = max(limit or 0, self.room or 0)
-
         room = min(_MOST_LIMIT, max(_LEAST_LIMIT, 2 * before))
         return msgspec.structs.replace(self, room=room) if room > before else None
 
@@ -191,7 +190,6 @@ def is_other_model(requested: str, named: str) -> bool:
     `gpt-4o-2024-08-06` are the same model. llama.cpp names its file, whatever was requested.
     """
     names = (_PATH_OR_LATEST.sub("", name[:1_000].casefold()) for name in (requested, named))
-
     shorter, longer = sorted(names, key=len)
     return not (re.fullmatch(re.escape(shorter) + _VERSION, longer) or _FILE.search(named))
 

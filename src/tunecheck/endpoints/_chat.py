@@ -230,7 +230,6 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
         ConfigurationError: neither the definition nor the url has an api-version.
     """
     parts = urlsplit(url)
-
     query = dict(parse_qsl(parts.query))
     if version is not None:
         query["api-version"] = version
@@ -372,7 +371,6 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
     A message with a text and two calls becomes three items: the message and two of type `function_call`.
     """
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
-
     if role == "tool":
         result = _content(content, "input")
         yield {"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": result}
@@ -403,7 +401,6 @@ def _content(content: JSON, side: str) -> JSON:
 def _part(part: JSON, side: str) -> JSON:
     """Convert a part of a chat message to the Responses API; `side` is "input" or "output". Other parts stay."""
     kind = part.get("type") if isinstance(part, dict) else None
-
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in _PARTS:
         return part
 

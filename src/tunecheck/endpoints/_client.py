@@ -379,7 +379,6 @@ class Client:
             return read_json(reply.body), None
         except ValueError as error:
             kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-
             if call.text_answers and kind == "text/plain":
                 return reply.body.decode("utf-8", "replace"), None
 

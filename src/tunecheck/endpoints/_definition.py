@@ -137,7 +137,6 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
         ConfigurationError: the document is no mapping, or has no valid `kind`.
     """
     values = document.value
-
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:`")
     kind = values.get("kind")

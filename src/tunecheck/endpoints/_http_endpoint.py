@@ -253,7 +253,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         below the server's address, and their requests carry no key.
         """
         parts = urlsplit(self._url)
-
         api = re.sub(r"/(chat/completions|responses)/*\Z", "", parts.path) if self.is_chat else ""
 
         if path == "/models":
@@ -363,7 +362,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for each reply of a gateway with several models, other calls could not store what they learn.
         """
         about, changes = object_or_empty(reply), dict[str, object]()
-
         named, model = about.get("model"), self._model
         if model and isinstance(named, str) and named != model and not self.facts.model:
             is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
@@ -412,7 +410,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def allow(self, concurrency: int) -> None:
         """Set the maximum number of concurrent calls, unless the definition sets it."""
         limits = self._data.get("limits")
-
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
             self._client.limits = msgspec.structs.replace(self._client.limits, concurrency=concurrency)
@@ -491,7 +488,6 @@ def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequ
 def _joined_content(messages: Sequence[Mapping[str, JSON]]) -> JSON:
     """Return the contents of messages as one text, or as one list of parts if any content is a list."""
     contents = [message.get("content") for message in messages]
-
     if all(isinstance(content, str) for content in contents):
         return "\n\n".join(map(str, contents))
 

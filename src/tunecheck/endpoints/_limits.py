@@ -113,14 +113,14 @@ class AdaptiveGate:
     The limit starts at `start`. A round ends after as many outcomes as the limit, and at least ten. The limit doubles
     after each round without a cut, if callers used all of it; after the first cut it grows by a quarter. Services
     refuse some calls at any load, so the share of refusals in a round decides. If the share exceeds `TOLERATED`, the
-    limit is cut by that share. If a cut does not lower a share below `RANDOM`, the cut is undone, and that share is
-    tolerated from then on.
+    limit is cut by that share. If a share below `RANDOM` stays above `HELPED` of its value before the cut, the cut did
+    not help: it is undone, and that share is tolerated from then on.
     """
 
     TOLERATED = 0.1
     """Share of refused attempts that does not cut the limit."""
     RANDOM = 0.4
-    """A share above this is never taken for refusals at random."""
+    """From this share on, refusals are never taken for random ones."""
     HELPED = 0.7
     """A cut has helped if the share falls below this part of the share before it."""
     SLOW_GROWTH = 0.25

@@ -391,7 +391,6 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
     def resolved(text: str, path: ValuePath) -> str:
         """Return a text with its references replaced, or refuse a secret that is written out."""
         text_place, is_secret = Place(place.document, path), bool(SECRET_FIELD.search(_last_keys(path)[1]))
-
         if is_secret and text and "${" not in text:
             raise text_place.error(WRITTEN_OUT)
         return environment(text, text_place, redactor, in_answers=in_answers or is_secret)
@@ -408,8 +407,14 @@ def _last_keys(path: ValuePath) -> tuple[str, str]:
 def storable_settings(settings: JSON, key: str = "") -> JSON:
     """Return the settings under `key` in the form that may be stored in files.
 
-    Plain references to the environment are replaced by their values, other references are kept. Values under keys that
-    indicate a secret, and credentials in addresses, are masked.
+    A text under a key for a secret (`api_key`, a header such as `Authorization`, `value` of `auth`) stays if it has a
+    reference to the environment, else it is masked. In all other texts:
+
+        ${env:REGION:plain}              becomes the variable's value
+        ${env:KEY}                       stays
+        https://user:password@host/      becomes https://***@host/
+        https://host/?sig=abc            becomes https://host/?sig=***
+        a connection string or a token   becomes *** (`_SECRET_VALUE`)
     """
     return map_texts(settings, _storable_text, (key,))
 
@@ -417,12 +422,12 @@ def storable_settings(settings: JSON, key: str = "") -> JSON:
 def _storable_text(text: str, path: ValuePath) -> str:
     """Return the text at this path of settings, masked if it is or contains a secret."""
     above, key = _last_keys(path)
-
     is_secret_header = above in _HEADERS and looks_secret(key, text)
     if text and (SECRET_FIELD.search(key) or is_secret_header or (key, above) == _AUTH_VALUE):
         return text if ENV_REFERENCE.search(text) else MASK
 
     with_values = ENV_REFERENCE.sub(_plain_value, text)
+
     # Innermost first: credentials before the host, then query parameters, then secrets that the value's form shows.
     return _SECRET_VALUE.sub(MASK, _QUERY.sub(_masked_query, _LOGIN.sub(MASK, with_values)))
 

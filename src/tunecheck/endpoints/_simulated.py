@@ -354,7 +354,6 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
 def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
     """Call another offered function, or use a slightly wrong name if there is no other function; never None."""
     index = rng.randrange(len(draft.calls))
-
     call = draft.calls[index]
     others = [other for other in situation.functions if other != call.name]
     # `get_weather` becomes `fetch_weather`.

@@ -143,7 +143,6 @@ class EndpointTarget(EndpointTargetBase):
             ConfigurationError: the data has no column with messages, and the endpoint needs them.
         """
         names = [str(path[0]) for path in self._paths["messages"]]
-
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
             known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12])
             raise ConfigurationError(
@@ -259,7 +258,6 @@ def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[st
     schemas: dict[str, dict[str, Any]] = {}
     for tool in tools:
         wrapped = tool.get("function")
-
         function = wrapped if isinstance(wrapped, dict) else tool
         name = function.get("name")
         if isinstance(name, str):
@@ -353,7 +351,6 @@ async def ask(endpoint: base.Endpoint, request: base.ChatRequest) -> base.Comple
         StopRunError: the run must stop, because every further call would fail in the same way.
     """
     profile = endpoint.profile
-
     if profile is None:
         return await endpoint.complete(request)
 

@@ -122,7 +122,6 @@ def _column(request: ChatRequest, name: str) -> JSON:
         ValueError: the request has no row, or the row has no such column.
     """
     value = find_value(request.row.values, parse_path(name)[1:]) if request.row else None
-
     if request.row is None or isinstance(value, Missing):
         raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")
     return value

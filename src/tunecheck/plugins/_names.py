@@ -180,7 +180,6 @@ def find(
         ConfigurationError: the source of the name may not load the file.
     """
     candidates = discover(kind, workspace=workspace) if among is None else among
-
     named = [candidate for candidate in candidates if candidate.name == name]
     if not named:
         hint = did_you_mean(Path(name).name, (candidate.name for candidate in candidates)) + absence_hint()

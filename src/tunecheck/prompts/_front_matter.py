@@ -175,7 +175,6 @@ class Front:
             PromptError: the value is neither a text nor a number.
         """
         value = self.value(*path)
-
         if value is None or isinstance(value, str):
             return value
 
@@ -195,7 +194,6 @@ class Front:
             PromptError: the text is absent or blank, or refers to a variable that is not set.
         """
         text = self.filled_text(*path)
-
         if text is None:
             raise self.error(path, "is missing")
         self._fill_in(text, path)  # refuses an unset variable
@@ -301,7 +299,6 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
         PromptError: a key for a secret has a value that is not allowed; the message does not show the value.
     """
     value = front.value(*path)
-
     if isinstance(value, (dict, list)):
         for key in value if isinstance(value, dict) else range(len(value)):
             refuse_secrets(front, *path, key, references=references)

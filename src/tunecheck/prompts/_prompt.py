@@ -48,7 +48,6 @@ def find_images(text: str) -> Iterator[tuple[int, int, str]]:
     "See ![a cat](cat.png)." gives (4, 21, "cat.png"). A regular expression would take quadratic time for many `![`.
     """
     start, close, line_end = text.find("!["), -1, -1
-
     while start >= 0:
         middle = text.find("]", start + 2)
         if middle < 0:
@@ -101,7 +100,12 @@ class ImageFiles:
     def url(self, link: str, *, own: bool) -> str | None:
         """Return the URL that the model gets for a link, or None if the link is no image.
 
-        `own` is True if the template contains the link. Only such links may name files.
+        `own` is True if the template itself contains the link, False if a value does:
+
+            https://…, data:image/png;base64,…                the link itself
+            data:application/octet-stream;base64,…, if own    the link itself
+            cat.png, data:image/png;path:cat.png, if own      the content of the file, as a data URL
+            any other link                                    None: it stays text
         """
         link = link.strip()
         if is_url(link) or (own and _OWN_DATA.match(link)):

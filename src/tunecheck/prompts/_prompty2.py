@@ -83,7 +83,6 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
     {"type": "string", "enum": ["a"]} becomes {"type": ["string", "null"], "enum": ["a", null]}.
     """
     kind, branches, values = schema.get("type"), schema.get("anyOf"), schema.get("enum")
-
     if isinstance(kind, str):
         schema = {**schema, "type": [kind, "null"]}
     elif isinstance(branches, list) and {"type": "null"} not in branches:
@@ -430,7 +429,6 @@ def _parameters(front: Front) -> dict[str, JSON]:
     Options in `additionalProperties` keep their names; an empty `stopSequences` is left out.
     """
     options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
-
     named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
         named.pop("stop", None)
@@ -633,7 +631,6 @@ def _thread(value: JSON) -> Iterator[dict[str, JSON]]:
     """
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
-
         if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:
             raise TypeError(f"must be a list of messages, each with a role, not {shown_value(message)}")
         yield {"role": role.lower(), **{key: item for key, item in message.items() if key != "role"}}

@@ -221,7 +221,6 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
         PluginError: it has *args, **kwargs or positional-only parameters.
     """
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
-
     by_position = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
     by_name = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     if len(by_position) + len(by_name) < len(parameters):
@@ -602,7 +601,6 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
         DataError: the part is not an object.
     """
     part = config.get(name)
-
     if part is None:
         return {}
     if not isinstance(part, dict):

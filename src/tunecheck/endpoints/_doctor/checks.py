@@ -193,7 +193,6 @@ def _right_call_for(question: str) -> Callable[[Answers], Diagnosis]:
     def check(answers: Answers) -> Diagnosis:
         """Check that the right function was called with the right arguments (others may be added)."""
         answer = answers[question]
-
         arguments = answer.arguments_of(name)
         if arguments is None:
             return Diagnosis("fail", f"{name} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
@@ -244,7 +243,6 @@ def _calls_in_parallel(answers: Answers) -> Diagnosis:
 def _results_are_understood(answers: Answers) -> Diagnosis:
     """Check that the answer after a tool result repeats the result and does not call again."""
     answer = answers["result"]
-
     if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
     # The question has a tool result; a second call shows that the model did not get it.
