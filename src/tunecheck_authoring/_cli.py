@@ -54,6 +54,7 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
     ]
 
     unusable_ids = {name for places in unusable.values() for name in places}
+    # A note tells what all rows lack. Then `no problems` alone would be wrong.
     all_rows_lack = any(line.startswith("note: ") for line in lines)
 
     lines += _finding_lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
@@ -172,6 +173,7 @@ def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) ->
     if options.limit is not None:
         raise ConfigurationError("--review writes all rows of the data set; leave out --limit")
 
+    # A data set that is no file, such as `bfcl:multi_turn_base`, gets a new file in datasets/.
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
@@ -353,6 +355,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     Raises:
         ConfigurationError: both options are given.
     """
+    # The name of a data set may have dashes, that of a Python module may not.
     name = options.name.replace("-", "_")
     path = Path("simulators") / f"{name}.py"
 

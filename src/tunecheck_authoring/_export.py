@@ -147,6 +147,7 @@ class ExampleReader:
         Raises:
             UnusableRowError: The row has no question or no ground truth, or all expected calls were made.
         """
+        # A run's rows have the data's columns as `inputs.…` and the target's as `outputs.…`.
         data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
         row_id = str(row.get("row_id"))
         # All trials of a question have its id in the data set, and leave the test set with it.
@@ -272,6 +273,7 @@ class ExpectedConversation:
 
         for turn, example in self._examples():
             right = example.right_reply.calls[0]
+            # Expected calls that the model made are among the example's messages.
             if turn == failed_turn and right not in actual:
                 wrong = [call for call in actual if call not in self._truth[turn]]
                 reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
@@ -420,6 +422,7 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
     _check_files(run, out, options)
 
     report = ExportReport(out, out.with_suffix(".source.json"))
+    # TRL's form dpo always has pairs. OpenAI's form has them if a second run gives the preferred replies.
     paired = options.to == "dpo" or (options.to == "openai" and against is not None)
     reader = FailedRows(run, options, report, single=paired)
 
@@ -465,6 +468,7 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
     source = run.manifest().dataset.path
 
     for path in (out, *rest):
+        # The sidecar of the test set is a .yaml file.
         if path.suffix.lower() not in (".jsonl", ".yaml"):
             raise ConfigurationError(f"{path}: must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
@@ -521,6 +525,7 @@ class FailedRows:
         if self._causes:
             is_selected, reason = code in self._causes, "failed for another cause"
         else:
+            # Training cannot fix a fault of serving.
             is_selected = not code or plugins.cause_named(code).side == "model"
             reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
 
@@ -688,6 +693,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     clusters = _find_clusters(dataset, known.cluster or dataset.defaults.cluster or dataset.defaults.group_key)
     report.by = None if clusters is None else clusters.by
     labels = repeat(None) if clusters is None else clusters.labels
+    # Rows without a label belong to no cluster.
     removed = {label for row, label in zip(dataset.rows(), labels, strict=False) if row.id in report.leaving} - {None}
 
     kept = 0
@@ -728,5 +734,6 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     for row in dataset.rows():
         for name, labels in values.items():
             value = row.values.get(name)
+            # As JSON texts, the labels 1 and "1" differ.
             labels.append(None if value is None else plugins.dumps(value).decode())
     return clusters_of(None, declared, values)

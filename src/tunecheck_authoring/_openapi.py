@@ -189,6 +189,7 @@ class _SchemaWriter:
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
                 _merge_into(joined, self._join_schemas(part, above, depth + 1))
 
+        # The schema's own keys come last, so they win.
         _merge_into(joined, {key: value for key, value in node.items() if key != "allOf"})
         return joined
 
@@ -407,6 +408,7 @@ def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
 
 def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
     """Return True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
+    # Patterns are those of file names, such as `/pets*`.
     names = [entry.path, str(entry.node.get("operationId", "")), *as_list(entry.node.get("tags"))]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
 

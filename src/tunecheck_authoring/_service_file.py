@@ -101,6 +101,7 @@ class ResourceModel:
         self._by_place: dict[Place, ResourceKind] = {}
         self._by_schema: dict[str, ResourceKind] = {}
 
+        # Collections come before what is inside them, so that a scope finds its kind.
         by_length = sorted(operations, key=lambda each: len(each.parts))
         for operation in by_length:
             if operation.ends_with_key:
@@ -387,6 +388,7 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
         if kind.key is None:
             configuration[name] = records[0]
         else:
+            # Records that others refer to must all exist in each conversation.
             configuration[name] = records if name in referred_names else {"$some": records}
     return configuration
 

@@ -317,6 +317,7 @@ class Resources(TableSimulator):
             added: list[JSON] = [self._add_record(action, record) for record in records if isinstance(record, dict)]
             return {action.answers or action.resource: added}
 
+        # An argument of the path is stored in its field, for example `ownerId` in `owner_id`.
         fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
         return self._add_record(action, fields)
 
@@ -389,6 +390,7 @@ class Resources(TableSimulator):
         if action.key is None:
             if kind.key is not None:
                 raise SimulatorError(f"the call does not say which {action.resource} is meant")
+            # An only record exists from the beginning, without fields.
             return records.setdefault(_ONLY, {})
 
         record = records.get(str(arguments.get(action.key)))
@@ -494,6 +496,7 @@ class Recording:
 
     def record_state(self, holds: Mapping[str, JSON]) -> str:
         """Return the name of a state; a new state is written to the file."""
+        # The name is a hash, so equal states have one name.
         name = plugins.content_hash(dict(holds))[:16]
         if name not in self.states:
             self._append(RecordedState(state=name, holds=dict(holds)))
@@ -525,6 +528,7 @@ class Recording:
         try:
             for number, text in enumerate(plugins.read_regular(self.path).splitlines()):
                 line = plugins.loads(text)
+                # The first line has only the format version.
                 if number == 0 and isinstance(line, dict):
                     plugins.check_version(line, self.path)
                 elif isinstance(line, dict) and "state" in line:

@@ -52,6 +52,7 @@ class Traces:
         self._evaluators = run.manifest().evaluators
 
         primaries = {name: entry.primary for name, entry in self._evaluators.items()}
+        # The metric that decides pass or fail; other numbers of an evaluator are no verdict.
         counted = pipeline.counted_metrics(run.rows(), primaries)
         self._readers = [pipeline.VerdictReader(name, metric) for name, metric in counted.items()]
 
@@ -63,6 +64,7 @@ class Traces:
         for row in self._run.rows():
             words = {reader.word(row) for reader in self._readers}
             kept = failed if words & {"fail", "error"} or "error.target" in row else others
+            # A run may have more rows than fit into memory, so no list grows beyond the limit.
             if len(kept) < MOST:
                 kept.append(row)
         return [*failed, *others][:MOST]
@@ -414,6 +416,7 @@ class _MlflowUpload(uploads.RunUpload):
 
         uri = str(self._call(STORE, self._client.get_run, self._run_id).info.artifact_uri)
         store, server = urlsplit(uri), urlsplit(self._uri)
+        # `mlflow-artifacts:/path` means the server itself; with a host, it may name another one.
         if store.scheme == "mlflow-artifacts" and store.netloc in ("", server.netloc):
             return HttpArtifactRepository(f"{self._uri}{_PROXY}{store.path}")
 

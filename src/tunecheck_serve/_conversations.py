@@ -117,6 +117,7 @@ class RowAnswers(ChatSource):
         for row in rows:
             try:
                 indexed = _index_row(row, backends, target)
+            # A data set may have rows for other targets, without messages.
             except ValueError:
                 continue
 

@@ -302,6 +302,7 @@ def _usage(completion: Completion) -> JSON:
     if usage.input_tokens is None and usage.output_tokens is None:
         return None
 
+    # If one of the counts is unknown, it is reported as 0.
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     counts: dict[str, JSON] = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
@@ -373,6 +374,7 @@ def key_from(variable: str | None) -> str | None:
     if variable is None:
         return None
 
+    # White space around a key, such as a line break from a file, is no part of it.
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
@@ -394,6 +396,7 @@ class Service(ABC):
 def make_app(source: ChatSource | Service, options: ServerOptions | None = None) -> web.Application:
     """Return an aiohttp application that serves a model's answers or another service."""
     middleware = Middleware(options or ServerOptions())
+    # The middleware is outermost, so that refusals and errors of all handlers get the same format.
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     service = source if isinstance(source, Service) else ModelServer(source)
     service.add_to(app, middleware)

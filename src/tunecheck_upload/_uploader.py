@@ -194,6 +194,7 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
     For example `inputs.query`, `outputs.response`, `outputs.bleu.bleu`, `outputs.error.target`, `outputs.cause`. Every
     row of the table gets every column, with null for missing values, because readers take the columns from any row.
     """
+    # In the order in which rows first have them.
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != LOG_COLUMN]
 

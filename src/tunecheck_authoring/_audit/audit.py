@@ -178,6 +178,7 @@ def known_row(dialogue: Dialogue, cluster: object = None) -> KnownRow:
     request_words = words(" ".join(dialogue.asked))
     start = " ".join(texts_in(dialogue.start))
 
+    # A request with fewer words than a shingle is one shingle.
     shingles = {" ".join(request_words[at : at + _SHINGLE]) for at in range(max(1, len(request_words) - _SHINGLE + 1))}
     hashes = (int.from_bytes(_digest(each, 8), "big") for each in shingles)
     sketch = heapq.nsmallest(_SKETCH, hashes) if len(request_words) >= _FEWEST_WORDS else ()

@@ -202,6 +202,7 @@ class DialogueReader:
         elif calls and not tools:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
 
+        # The expected calls answer the last request.
         truth_calls = [TruthCall(len(requests) - 1, checks.call_text(each.call), each) for each in calls]
         is_source = not checks.is_in_python(row)
         return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=is_source)

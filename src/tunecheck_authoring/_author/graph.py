@@ -138,11 +138,13 @@ class _Search:
         configuration = self.world.configuration([function.simulator], self.random)
         session = self.world.session([function.simulator], configuration)
 
+        # Half of the attempts start in a fresh state, the others after up to two calls that succeeded before.
         known = [each[0] for name, each in self.found.items() if self.owner(name) == function.simulator]
         for witness in self.random.sample(known, min(len(known), self.random.choice((0, 0, 1, 2)))):
             for call in (*witness.before, witness.call):
                 session.call(call)
 
+        # An optional parameter is given in three of ten attempts.
         names = [each for each in function.parameters if each in function.required or self.random.random() < 0.3]
         if not names and function.parameters and self.random.random() < 0.5:
             names = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
@@ -165,9 +167,11 @@ class _Search:
 
         Each earlier call is left out on trial, on new simulators.
         """
+        # The last call is tried first, so that earlier calls that only served it can go, too.
         for at in reversed(range(len(witness.before))):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.repeat(fewer)
+            # A call that no longer changes the state is not the same success.
             if call_succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
                 witness = replace(fewer, step=step)
         return witness
@@ -178,6 +182,7 @@ class _Search:
         found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
 
+        # A value with a fitting name in half of the attempts, any fitting value up to 70%, else a user's value.
         choice = self.random.random()
         if named and choice < 0.5:
             return self.random.choice(named).value
@@ -295,6 +300,7 @@ def check_graph(graph: GraphFile, world: World) -> None:
         ConfigurationError: A name is unknown; the text says which.
     """
     known = {*world.functions, *world.classes}
+    # An edge may lead to a parameter, or to a place inside a list or object.
     targets = {
         f"{name}.{place}"
         for name, function in world.functions.items()
@@ -318,6 +324,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")
 
+    # One refusal shows that a parameter is keyed. It is ignored only if no witness depends on it.
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
     ignored = [name for name in function.parameters if all(_is_ignored(search, each, name) for each in witnesses)]
     in_vain = sorted(function.required.intersection(ignored))
@@ -346,6 +353,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     A successful call (witness) then fails with a value that no service holds.
     """
     schema = search.world.functions[witness.call.name].parameters[parameter]
+    # Booleans, lists and objects have no value of this kind, so they are never keyed.
     junk = _JUNK.get(str(schema.get("type")))
     return junk is not None and not call_succeeded(witness.call.name, search.repeat(witness, **{parameter: junk}))
 
@@ -385,6 +393,7 @@ def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Ite
     for name, graph in functions.items():
         for parameter in graph.keyed:
             found = search.found[name]
+            # A witness with the parameter comes first: its own value surely works.
             witness = next((each for each in found if parameter in each.call.arguments), found[0])
             for source in sorted(_sources(search, witnesses, witness, parameter)):
                 yield Edge(source=source, target=f"{name}.{parameter}", found="tried")
@@ -421,6 +430,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
             right_value = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == right_value), *values[:_TRIED_VALUES]]):
                 works = call_succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
+                # The next value is tried in the same state.
                 session.take_back(call_count)
                 if works:
                     found.add(pattern)
@@ -487,6 +497,7 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
         drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
 
         for name in names:
+            # The calls that the witness needed are enabling without a further trial.
             enabling = {call.name for call in witnesses[name].before}
             for configuration in drawn:
                 alone = replace(witnesses[name], configuration=configuration, before=())

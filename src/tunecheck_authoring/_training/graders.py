@@ -106,16 +106,19 @@ class GraderEvaluator(Evaluator):
         metric = self._grader.evaluation_metric
         self._similarity: TextEvaluator | None = None
         if metric not in (None, "fuzzy_match"):
+            # `rouge_1` to `rouge_5` and `rouge_l` are one evaluator with a type.
             more = {"rouge_type": f"rouge{metric[-1].upper()}"} if metric.startswith("rouge") else {}
             kind_of_text = cast("type[Any]", find("evaluators", metric.partition("_")[0]))
             self._similarity = kind_of_text(render_calls=True, **more)
 
         kind: Literal["score", "binary"] = "binary" if metric is None else "score"
+        # An evaluator's metrics belong to its class; these belong to the file.
         vars(self).update(metrics=(Metric(path.stem, kind=kind),), primary=path.stem)
 
     def __call__(self, *, response: object, item: object = None) -> Verdict:
         """Judge one row; `item` holds the values of the template variables `item.NAME`."""
         reading = read_calls(response)
+        # A list of calls may contain a text, too. Templates get the calls as `sample.output_tools`.
         text = response if isinstance(response, str) else reading.text
         tools = write_calls(reading.calls, "openai")
         values = {"item": item, "sample": {"output_text": text, "output_tools": tools, "output_json": value_of(text)}}
