@@ -734,6 +734,6 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     for row in dataset.rows():
         for name, labels in values.items():
             value = row.values.get(name)
-            # As JSON texts, the labels 1 and "1" differ.
+            # The labels are JSON texts, so 1 and "1" differ.
             labels.append(None if value is None else plugins.dumps(value).decode())
     return clusters_of(None, declared, values)
