@@ -1,8 +1,12 @@
 """JSON text in and out: fast, strict, and exact.
 
-msgspec reads and writes nearly everything, including integers of any size. The standard library handles what msgspec
-refuses, so that a user's values do not change: lone surrogates (`"\ud83d"`); `NaN` and `Infinity`, which are not JSON
-and become null; and numbers outside the range of a float (`1e400`), which also become null.
+msgspec reads and writes nearly everything. The standard library handles the values that msgspec refuses:
+
+    a lone surrogate (half of a pair, such as U+D83D)   stays as it is
+    NaN and Infinity, which are not JSON                become null
+    a number outside the range of a float (1e400)       becomes null
+    an integer of up to 4,300 digits                    stays exact; a longer one is an error, as in Python
+    numpy values, other objects with `tolist()`         are written as lists and numbers (`plain`)
 """
 
 from __future__ import annotations
@@ -24,7 +28,6 @@ JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON
 
 MAX_DEPTH = 200
 """Maximum nesting depth for reading and writing; real data stays below twenty."""
-
 
 _MAX_BITS = 14_000
 """Longest integer in bits (4,214 digits); by default Python converts at most 4,300 digits to or from text."""

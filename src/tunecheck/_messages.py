@@ -13,6 +13,7 @@ _MOST_LISTED = 12
 
 _SURE, _LIKELY = 0.75, 0.58
 """Similarity from which a name is surely meant, and from which it is listed as a possibility."""
+
 _LETTERS_BEFORE = 10
 """Characters kept before the first one in which two texts differ."""
 
@@ -25,6 +26,7 @@ _IGNORED = (
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Characters that .NET's culture-sensitive search ignores; CI agents use it, so a command may contain them."""
+
 # Blanks that a line may begin with, besides the ignored characters.
 _BLANK = r" \t\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -67,12 +69,11 @@ class LogStream:
     def write(self, text: str) -> int:
         """Write a text with log commands disabled, also if earlier texts of the line begin one; return its length."""
         whole = without_log_commands(self._line + text)
-
         self._stream.write(whole[len(self._line) :])
+
         # A line end begins a new line; blanks and ignored characters at its beginning do not matter.
         line = _PASSED_OVER.sub("", whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]).lstrip()
         self._line = line if len(line) <= _LINE_KEPT else f"-{line[-_LINE_KEPT:]}"  # "-": not a line's beginning
-
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

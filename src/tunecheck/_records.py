@@ -269,7 +269,7 @@ class WholeRecords:
     The numbers of undamaged records must increase by one from 0 on. Damage is:
 
     * a line with a wrong checksum, or with a number that was read before (a copied line)
-    * a gap in the numbers, if fewer broken lines than records are in its place
+    * a gap in the numbers; broken lines in its place count as the missing records
     * records at the end that were synced before, except for one torn line
 
     `at_least` is the number of records that the file is known to have had, if more than were synced.

@@ -128,6 +128,7 @@ def join(texts: Iterable[str]) -> Fragment:
     Adjacent parts of the same trust are merged, except messages and images (`Inserted`). A value is a part even if it
     is empty: its content must not decide whether the line around it is a role header. For `user:` and the value " ",
     the parts are (True, "user:") and (False, " ").
+
     Raises:
         PromptRenderError: the result is longer than MAX_TEXT.
     """
@@ -227,7 +228,7 @@ Raises:
 LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks"]
 """`jinja2 trimmed` drops the line feed after a block, like Azure and prompt flow."""
 
-# Jinja's message about a name that it does not know
+# Jinja's message about a name that it does not know: "No filter named 'uper'."
 _UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>[^']*)'")
 
 _SHARED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr)

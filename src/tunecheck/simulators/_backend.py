@@ -550,7 +550,6 @@ class Backends:
     def constants(self) -> Mapping[str, JSON]:
         """The constants that extend rows with long context.
 
-
         Raises:
             DataError: this object has no `long_context`.
         """
