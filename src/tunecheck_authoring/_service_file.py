@@ -272,6 +272,8 @@ class ResourceModel:
         owners = {name: kind.scopes.get(name) for name in inside}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
 
+        # In the order of Action's fields: does, resource, description, parameters, required, key, matches, refers,
+        # search, limit, each, sets, answers, ignores.
         return Action(
             cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
             kind.name,

@@ -490,6 +490,7 @@ class _MlflowUpload(uploads.RunUpload):
         source = dumps({"uri": data.path or name}).decode()
         profile = dumps({"num_rows": data.rows}).decode()
 
+        # 500 characters are MLflow's limit for a name.
         dataset = Dataset(name[:500], digest, "local", source, profile=profile)
         tag = InputTag("mlflow.data.context", "evaluation")
         self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])

@@ -48,7 +48,8 @@ class Destination(msgspec.Struct, omit_defaults=True):
     the run's creation is missing; the marker then finds the run if it was created. `fingerprint` is the hash of the
     contents at the destination, and `result_of` the hash of those in a Foundry project's result. `artifacts` has the
     SHA-256 of each file at the destination. `traces_of` is the SHA-256 of the table with the rows sent as traces.
-    `complete` is true after the last step.
+    `complete` is true after the last step. `result_name` and `version` name the results in a Foundry project: changed
+    results become the next version of the same name.
     """
 
     marker: str

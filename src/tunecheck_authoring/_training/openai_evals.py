@@ -74,6 +74,7 @@ def with_graders(path: Path) -> Form:
     for number, grader in enumerate(definition.testing_criteria):
         name = re.sub(r"\W+", "_", grader.name[:_MOST_NAME], flags=re.ASCII).strip("_").lower()
         name = name if name.isidentifier() else f"grader_{name or number + 1}"
+        # The name of an evaluator gets `_grader`, that of an earlier grader gets the number.
         while name in known_names or name in files:
             name += "_grader" if name in known_names else f"_{number + 1}"
 
