@@ -232,6 +232,15 @@ def test_a_journals_rows_take_memory_by_their_count_and_not_by_their_numbers(tmp
     assert most < 96 << 20
 
 
+def test_the_last_record_of_a_row_counts_however_far_the_row_is_from_the_others(tmp_path: Path) -> None:
+    journal, far = Journal(path := tmp_path / "journal.jsonl"), (1 << 20) + 10
+    for row, response in [(far, "first"), (0, ""), (1, ""), (2, ""), (far, "last")]:
+        journal.answer(row, f"r{row}", "0", {"response": response})
+    journal.close()
+    found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
+    assert found.answer(far, "0") == {"response": "last"}
+
+
 def test_a_run_may_say_of_itself_that_it_has_any_number_of_rows(tmp_path: Path) -> None:
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
     found = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)

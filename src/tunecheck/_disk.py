@@ -202,7 +202,9 @@ _LOCK_PAUSE_S = 0.02
 
 
 def lock(path: Path, message_if_held: str) -> BinaryIO:
-    """Lock a file until the returned handle is closed, without waiting; create the file if it does not exist.
+    """Lock a file until the returned handle is closed; create the file if it does not exist.
+
+    If another process holds the lock, give up after a tenth of a second.
 
     Raises:
         RunError: another process holds the lock (the text is then `message_if_held`), or the file cannot be locked.

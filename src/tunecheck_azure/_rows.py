@@ -267,7 +267,7 @@ def table_rows(table: Table, count: int) -> list[dict[str, object]]:
     `count` is the number of rows, which a table without columns does not show.
     """
     columns = list(table)
-    # A gap that `build_table` did not fill is in the column of a leaf.
+    # `build_table` leaves gaps only in the columns of values inside objects. A row without the value has no entry.
     return [
         {column: value for column, value in zip(columns, row, strict=True) if value is not _GAP}
         for row in (zip(*table.values(), strict=True) if table else [()] * count)

@@ -197,6 +197,24 @@ def test_a_secret_of_the_command_does_not_stand_in_the_card(url: str) -> None:
     assert "horse" not in Path("datasets/shelf.card.md").read_text()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env API_TOKEN=horse {python} -c pass",
+        "{python} -c pass --api-key horse",
+        "{python} -c pass -y srv --token=horse",
+        "{python} -c pass '--password' 'horse'",
+        "{python} -c pass -H 'Authorization: Bearer horse'",
+        "sh -c 'API_KEY=horse exec {python} -c pass'",
+    ],
+)
+def test_an_error_shows_the_command_without_its_secret(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    server = command.replace("{python}", shlex.quote(sys.executable))
+    assert main(["datasets", "author", "shelf", "--mcp", server]) == 2
+    error = capsys.readouterr().err
+    assert ("***" in error, "horse" in error) == (True, False)
+
+
 def test_a_server_that_keeps_what_was_written_is_refused() -> None:
     with mcp_server.served(keeps=True) as url:
         simulator = recorded(url)

@@ -171,7 +171,10 @@ class PythonScanner:
             self.position = space.end()
 
     def _accept(self, token: str) -> bool:
-        """Move past this token and return True; return False if another token comes next."""
+        """Move past this token and return True; return False if another token comes next.
+
+        In both cases, white space and comments before the token are skipped.
+        """
         if not self.sees(token):
             return False
         self.position += len(token)

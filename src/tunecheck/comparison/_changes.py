@@ -323,5 +323,6 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     changes = []
     for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
         cause, counts = cause_named(code), (in_base[code], in_new[code], only_base[code], only_new[code])
-        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_adjusted or p_value))
+        adjusted_p = p_value if p_adjusted is None else p_adjusted
+        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, adjusted_p))
     return tuple(sorted(changes, key=lambda change: change.base - change.new))

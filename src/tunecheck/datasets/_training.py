@@ -187,14 +187,14 @@ class Turns:
 
         The call gets a new id if it has none, or if another waiting call has the same id.
         """
-        name = call.id
-        while name is None or name in self._waiting:
+        call_id = call.id
+        while call_id is None or call_id in self._waiting:
             self._calls += 1
-            name = f"call_{self._calls}"
-        self._waiting[name] = call.name
+            call_id = f"call_{self._calls}"
+        self._waiting[call_id] = call.name
 
         function: JSON = {"name": call.name, "arguments": dumps(call.arguments).decode()}
-        return {"id": name, "type": "function", "function": function}
+        return {"id": call_id, "type": "function", "function": function}
 
     def _require_no_waiting_call(self) -> None:
         """Raise ConversationError if a call has no result yet, because only results may follow it."""

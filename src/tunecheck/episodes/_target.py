@@ -380,7 +380,8 @@ class ConversationAttempt:
         The conversation ends if the user has no further message, by force, or after 200 turns.
 
         Raises:
-            EndpointError: a call of the model failed for good; if the context window is full, the episode ends instead.
+            EndpointError: a call of the model failed for good. If the context window is full after an answer, the
+                episode ends instead, except with `compat`.
             ValueError: the user said nothing in a turn that adds no functions.
         """
         self._record_states()

@@ -200,7 +200,7 @@ def _prepare(
 
     # Evaluators and target are loaded under the trust of their origin: the data set's files, or the caller's arguments.
     trust = settings.trust or Trust()
-    data_trust = trust.of(*dataset.files[::-1])
+    data_trust = trust.of(*dataset.files[::-1])  # the sidecar, the last file, contains the names
     evaluator_trust = data_trust if evaluators is None else trust
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}

@@ -453,7 +453,7 @@ class Engine:
         return arguments, input_hash
 
     def _batch_finished(self, queue: queues.WorkerQueue, batch: list[queues.QueueEntry]) -> None:
-        """Store and journal the outcomes of a batch; finish each row that no other queue still works on."""
+        """Store and journal the outcomes of a batch; finish, or drop, each row that no other queue still works on."""
         self._record_verdicts([(entry.state.row.index, self._store_outcomes(queue, entry)) for entry in batch])
         for entry in batch:
             self._count_down(entry.state)

@@ -85,6 +85,7 @@ class _ByRow:
             self._far_offsets[place.row] = place.offset + 1
             return
 
+        self._far_offsets.pop(place.row, None)  # an earlier record, from when the index was far above the number
         # The array grows by 1,024 rows more than needed, so that it need not grow for each row.
         if place.row >= len(self._offsets):
             self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))

@@ -150,33 +150,33 @@ class Binder:
     def __call__(self, data: RowValues, target: RowValues) -> dict[str, object]:
         """Return the arguments for one row, for the first parameter list whose required columns the row has.
 
-        A callable with `**kwargs` gets all other columns, too.
+        A callable with `**kwargs` gets all other columns, too; with `only_mapped`, only those of the target.
 
         Raises:
             ColumnMissingError: the row lacks a column for a required parameter.
         """
         first_error: ColumnMissingError | None = None
-        optional = {} if self.only_mapped else data
+        unmapped_data = {} if self.only_mapped else data
 
         for bindings in self.choices:
             try:
-                arguments = self._bind(bindings, data, optional, target)
+                arguments = self._bind(bindings, data, unmapped_data, target)
             except ColumnMissingError as error:
                 first_error = first_error or error
             else:
-                return {**optional, **target, **arguments} if self.takes_any else arguments
+                return {**unmapped_data, **target, **arguments} if self.takes_any else arguments
 
         raise first_error or ColumnMissingError(
             f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
         )
 
     def _bind(
-        self, bindings: Sequence[Binding], data: RowValues, optional: RowValues, target: RowValues
+        self, bindings: Sequence[Binding], data: RowValues, unmapped_data: RowValues, target: RowValues
     ) -> dict[str, object]:
         """Return the arguments of one call by parameter name, without optional parameters that have no value.
 
         A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
-        that of `optional`.
+        that of `unmapped_data`.
 
         Raises:
             ColumnMissingError: a required parameter has no value in this row.
@@ -185,7 +185,9 @@ class Binder:
         for binding in bindings:
             mapped, name = binding.mapped, binding.parameter
             if mapped is None:
-                value = target[name] if name in target else (data if binding.required else optional).get(name, MISSING)
+                value = (
+                    target[name] if name in target else (data if binding.required else unmapped_data).get(name, MISSING)
+                )
             elif isinstance(mapped, Constant):
                 value = mapped.value
             else:

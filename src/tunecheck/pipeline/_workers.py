@@ -204,6 +204,7 @@ class ProcessExecutor:
         self._thread_executor: ThreadExecutor | None = None
         """Runs the batches that cannot be pickled."""
 
+        # Several threads are used only with one worker.
         self.slots = threads if threads > 1 else workers * _BATCHES_PER_WORKER
         self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 

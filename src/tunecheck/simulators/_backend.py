@@ -500,7 +500,10 @@ class Backend:
         return value
 
     def states(self) -> dict[str, dict[str, object]]:
-        """Return each simulator's live state, or since when it is stuck, by class name; callers must not change it."""
+        """Return each simulator's live state by class name; callers must not change it.
+
+        For a stuck simulator, the value is the name of the operation that did not return.
+        """
         # A stuck call may still be changing its simulator's state.
         return {
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()

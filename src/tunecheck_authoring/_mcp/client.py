@@ -55,8 +55,10 @@ _MOST_PAGES = 100
 """The most pages of the list of tools; a server may never stop giving a next page."""
 _SPARE = 2
 """Sessions that are started ahead of time."""
-# A name and its value in a command: `TOKEN=abc`, `--api-key abc`, `Authorization: abc`.
-_ASSIGNED = re.compile(r"([A-Za-z_][\w-]*)[=: ]+(\"[^\"]*\"|'[^']*'|\S+)")
+# A name and its value in a command: `TOKEN=abc`, `--api-key abc`, `Authorization: Bearer abc`.
+_ASSIGNED = re.compile(
+    r"([A-Za-z_][\w-]*)[\"']?[=: ]+(\"[^\"]*\"|'[^']*'|(?:(?:bearer|basic|token) +)?\S+)", re.IGNORECASE
+)
 # The folder at the beginning of a JSON text: `"/service"` and `"/service/notes.txt"`, but not `"/services"`.
 _IN_FOLDER = re.compile(rf'(?<="){FOLDER}(?=[/"])')
 
@@ -78,7 +80,14 @@ def shown_server(server: str) -> str:
     if _is_url(server):
         url = urllib.parse.urlsplit(server)
         return urllib.parse.urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))
-    return _ASSIGNED.sub(lambda found: f"{found[1]}={MASK}" if looks_secret(found[1]) else found[0], server)
+
+    shown, position = "", 0
+    while found := _ASSIGNED.search(server, position):
+        is_secret = looks_secret(found[1], found[2])
+        end = found.end() if is_secret else found.end(1)  # another name's value may itself be a name with a secret
+        shown += server[position : found.end(1)] + (f"={MASK}" if is_secret else "")
+        position = end
+    return shown + server[position:]
 
 
 def _is_url(server: str) -> bool:

@@ -264,10 +264,13 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
     """Return the options completed from those of the run that `--reuse` names.
 
-    If no endpoint is known or needed, its recorded answers are judged: the options become those of a `score`.
+    * A run of `score`, and no data in the command: its recorded answers are judged, like those of `score`.
+    * A run of another command: its options apply, below those of the command.
+    * A run of Python, and an endpoint or response column in the command: the command's options, and the run's data.
+    * A run of Python, and neither: its recorded answers are judged.
 
     Raises:
-        ConfigurationError: the run was started in Python, so the source of the answers must be named.
+        ConfigurationError: the run was started in Python, and the command names data but no source of the answers.
     """
     run = find_run(name, options.folder)
     command = run.manifest().command
@@ -278,7 +281,6 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
 
-    # Without recorded options, the command must say where answers come from, or judges the run's own.
     if command:
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:

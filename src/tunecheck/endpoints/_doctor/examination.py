@@ -232,7 +232,7 @@ async def _answer(endpoint: Endpoint, question: ChatRequest, slots: asyncio.Sema
 
 
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:
-    """Send the doctor's first question to an endpoint and close the endpoint. Errors are part of the report."""
+    """Send the doctor's question with a tool to an endpoint and close the endpoint. Errors are part of the report."""
     try:
         answer = await _answer(endpoint, evidence.QUESTIONS["call"], asyncio.Semaphore())
     finally:
