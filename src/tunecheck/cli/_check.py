@@ -18,8 +18,8 @@ A row has these problems (`_RowCheck.problems`):
 * no column for an evaluator's parameter
 * a misspelt key in a tool definition
 
-A problem of all rows is only a note if a column may be mapped, or if nobody chose the evaluators: the data may be for
-another target or for other evaluators. Rows of conversations and of another target are not checked here.
+A problem of all rows is only a note if a column may be mapped, or if the user did not choose the evaluators: the data
+may be for another target or for other evaluators. Rows of conversations and of another target are not checked here.
 """
 
 from __future__ import annotations
