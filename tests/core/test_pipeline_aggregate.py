@@ -221,6 +221,29 @@ def test_its_own_aggregate_is_made_for_each_group_from_that_group_s_rows(tmp_pat
     assert found == {"en": [1, 8], "fr": [2, 4]}
 
 
+def test_its_own_aggregate_is_made_once_for_all_rows_and_a_group_of_all_rows(tmp_path: Path) -> None:
+    made: list[int] = []
+    data = [{"out": {"s": number}, "lang": "en", "ground_truth": "yes"} for number in range(3)]
+
+    def count(rows: Any) -> int:
+        made.append(len(rows))
+        return len(made)
+
+    result = run(tmp_path, data, evaluators={"e": Summing(count)}, group_by="lang")
+    of_group = {"lang": result.by_group["lang"]["en"]["e.aggregate"]}
+    of_kind = {kind: metrics["e.aggregate"] for kind, metrics in result.by_group["row_kind"].items()}
+    assert (made, metrics_of(result)["e.aggregate"], of_group, of_kind) == ([3], 1, {"lang": 1}, {"answer": 1})
+
+
+@pytest.mark.parametrize("begin", [len, list, lambda rows: rows[0]], ids=["len", "list", "index"])
+def test_outputs_that_were_read_at_once_are_kept(tmp_path: Path, begin: Callable[[Any], Any]) -> None:
+    def same(rows: Any) -> dict[str, bool]:
+        begin(rows)
+        return {"same": all(first is second for first, second in zip(rows, rows, strict=True))}
+
+    assert metrics_of(own(tmp_path, same, OUTPUTS))["e.same"] is True
+
+
 def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path) -> None:
     metrics = metrics_of(own(tmp_path, lambda rows: {"v": 1}, [{"raise": "a"}, {"raise": "b"}]))
     assert metrics == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 2}

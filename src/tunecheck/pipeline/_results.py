@@ -282,7 +282,7 @@ class EvaluatorRow(dict[str, JSON]):
 class EvaluatorRows(Sequence[EvaluatorRow]):
     """All outputs of one evaluator, without rows that failed: the argument of `__aggregate__`.
 
-    Iterating reads the rows from their file. Access by index reads all outputs once and keeps them.
+    Iterating reads the rows from their file. Access by index and `len` read all outputs once and keep them.
     """
 
     def __init__(self, name: str, rows: RowsView, keys: Iterable[str]) -> None:
@@ -292,6 +292,10 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._rows = rows
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
+        # list() calls __len__ before the first step, and the rows should be read once.
+        yield from vars(self).get("_all") or self._read()
+
+    def _read(self) -> Iterator[EvaluatorRow]:
         """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
         for row in self._rows.read(self._columns):
             if self._error not in row:
@@ -302,7 +306,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     @cached_property
     def _all(self) -> list[EvaluatorRow]:
         """All outputs."""
-        return list(iter(self))  # list(self) would call __len__, which reads all rows
+        return [*self._read()]
 
     def __len__(self) -> int:
         return len(self._all)
@@ -408,8 +412,7 @@ class _Tally:
     def add(self, index: int, output: Output) -> None:
         """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
         keys = tuple(output)
-        if index < self.first_rows.setdefault(keys, index):
-            self.first_rows[keys] = index
+        self.first_rows[keys] = min(index, self.first_rows.get(keys, index))
 
         # All outputs with the same keys have the same keys without a mean.
         without_mean = self.without_mean.get(keys)
@@ -525,29 +528,29 @@ class Aggregator:
         """
         counted = self._counted_metrics()
         overall = self._metrics(list(self._cells.values()), rows, counted)
-        by_group = {
-            column: self._metrics_by_column(position, rows, counted) for position, column in enumerate(self._columns)
-        }
+        by_group: dict[str, dict[str, Metrics]] = {column: {} for column in self._columns}
+
+        for position, column in enumerate(self._columns):
+            for value, cells in self._cells_by_value(position).items():
+                row_count, metrics = sum(cell.count for cell in cells), overall
+                # An `__aggregate__` of all rows may be slow or random, so it is not repeated for a group of all rows.
+                if row_count < self.rows:
+                    indices = sorted(chain.from_iterable(cell.rows for cell in cells))
+                    metrics = self._metrics(cells, rows.only(indices), counted)
+                by_group[column][value] = metrics | {"row_count": row_count}
         return overall, by_group
 
-    def _metrics_by_column(self, position: int, rows: RowsView, counted: Sequence[str | None]) -> dict[str, Metrics]:
-        """Return the metrics for each value (as text) of the grouping column at this position.
+    def _cells_by_value(self, position: int) -> dict[str, list[_Cell]]:
+        """Return the cells by their value (as text) of the grouping column at this position, in the order of the rows.
 
-        Rows without a value belong to no group. `counted` has each evaluator's metric that decides pass or fail.
+        Rows without a value belong to no group.
         """
-        # Values are listed in the order of the rows, so the cell with the lowest index comes first.
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
             if value is not None:
                 by_value.setdefault(value, []).append(cell)
-
-        metrics: dict[str, Metrics] = {}
-        for value, cells in by_value.items():
-            indices = sorted(chain.from_iterable(cell.rows for cell in cells))
-            row_count = sum(cell.count for cell in cells)
-            metrics[value] = self._metrics(cells, rows.only(indices), counted) | {"row_count": row_count}
-        return metrics
+        return by_value
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
@@ -566,11 +569,8 @@ class Aggregator:
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
             result_keys = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
-            metrics = [
-                key.removesuffix(RESULT)
-                for key in _keys_in_order(*(tally.first_rows for tally in tallies))
-                if key in result_keys
-            ]
+            keys = _keys_in_order(*(tally.first_rows for tally in tallies))
+            metrics = [key.removesuffix(RESULT) for key in keys if key in result_keys]
             counted.append(counted_metric(metrics, evaluator.name, evaluator.primary))
         return counted
 
