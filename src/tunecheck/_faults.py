@@ -174,10 +174,10 @@ def title(code: str) -> str:
     The title comes from the core's table, else from a plug-in. An unknown code is turned into words:
     `my_code.some_kind` becomes "my code: some kind", and `judged.rude` "rude".
     """
-    titles, of_plugin = fault_titles(), _plugin_codes(tuple(sys.path)).get(code)
-    if code in titles:
+    titles = fault_titles()
+    if code in titles:  # without loading plug-ins, which worker processes do not need
         return titles[code]
-    if of_plugin is not None:
+    if of_plugin := _plugin_codes(tuple(sys.path)).get(code):
         return of_plugin.title
 
     head, _, kind = code.partition(".")
@@ -451,7 +451,7 @@ def causes() -> Mapping[str, Code]:
 
 def cause_named(code: str) -> Code:
     """Return the cause with a code; for an unknown code, make one on the model's side with the code as its title."""
-    if known := causes().get(code):
+    if known := _table().causes.get(code) or causes().get(code):
         return known
 
     head, _, kind = code.partition(".")

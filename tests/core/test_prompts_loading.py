@@ -181,6 +181,14 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
         loaded("../data/p.json")
 
 
+@pytest.mark.parametrize("depth", [102, 150, 5_000])
+def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_key(depth: int, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * depth + "]" * depth)
+    path = write(tmp_path, "p", BODY, "inputs:\n  a:\n    default: ${file:deep.json}\n")
+    with pytest.raises(PromptError, match=r"p\.prompty, line 9: inputs\.a\.default: 'deep\.json': "):
+        load_prompt(path)
+
+
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
     assert "line 3: inputs.a: 'x.txt' cannot be found" in _error("inputs:\n  a: ${file:x.txt}")
 

@@ -193,7 +193,7 @@ def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
         texts.append(value)
     elif isinstance(value, (dict, list)):
         if depth > MAX_DEPTH:
-            raise ValueError(f"the answer is nested more than {MAX_DEPTH} levels deep")
+            raise ValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
         if isinstance(value, dict):
             texts.extend(value)
         for item in value.values() if isinstance(value, dict) else value:

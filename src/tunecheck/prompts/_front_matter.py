@@ -274,8 +274,9 @@ def file_value(name: str, path: ValuePath, front: Front) -> JSON:
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value
-        return plain(loads(content)) if suffix == ".json" else decode_text(content)
-    except (ValueError, TypeError, ConfigurationError) as error:  # TypeError: nested too deeply
+        # Without secrets, the redactor only checks the depth, as it later does with secrets.
+        return plain(Redactor().answer(loads(content))) if suffix == ".json" else decode_text(content)
+    except (ValueError, TypeError, ConfigurationError) as error:
         raise front.error(path, f"{'' if name in str(error) else f'{name!r}: '}{error}") from None
 
 
