@@ -21,7 +21,6 @@ Texts come from models, so every size is limited before Python's parser or arith
 """
 
 import ast
-import contextlib
 import json
 import operator
 import re
@@ -32,6 +31,7 @@ from typing import Literal, TypeAlias, cast
 from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
 from tunecheck.episodes import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
 from tunecheck.plugins import JSON, plain
+from tunecheck_bfcl._data.prompts import parse_python
 from tunecheck_bfcl._source_calls import decode_source_text
 
 MOST_CHARACTERS = 1_000_000
@@ -46,7 +46,6 @@ _MOST_PARSED = 1_000_000_000
 """The most braces times characters of a text with an f-string, because CPython's parser needs that many steps."""
 
 _MOST_OPERATIONS = 200  # in a text: each operation may create a value with thousands of elements
-_MOST_TRIES = 10  # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds
 
 Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
 
@@ -117,22 +116,15 @@ def _parse(text: str) -> ast.expr:
     text = text.strip().strip("'")
 
     if _WARNED_OF.search(text) is None:
-        return _tree(text)
+        return _expression(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about a model's escapes do not concern the user
-        return _tree(text)
+        return _expression(text)
 
 
-def _tree(text: str) -> ast.expr:
-    """Return the syntax tree of a text. The parser is tried several times, because it may fail at random.
-
-    Raises:
-        UndecodableError: the parser failed every time.
-    """
-    for _ in range(_MOST_TRIES):
-        with contextlib.suppress(SystemError):
-            return ast.parse(text, mode="eval").body
-    raise UndecodableError(f"Python's parser failed {_MOST_TRIES} times")
+def _expression(text: str) -> ast.expr:
+    """Return the syntax tree of an expression; raises the errors of `parse_python`."""
+    return cast("ast.Expression", parse_python(text, "eval")).body
 
 
 def _operations(tree: ast.expr) -> int:

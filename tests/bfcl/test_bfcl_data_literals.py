@@ -1,5 +1,7 @@
 """Constants in a Python file are read as data: nothing in the file is ever run."""
 
+import ast
+import gc
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,23 @@ def test_long_context_constants_are_found_in_a_copy_its_package_and_its_data(tmp
     data = make_tree(tmp_path)
     for place in (tmp_path, data.parent, data):
         assert dict(read_long_context(find_bfcl(place))) == {"WORDS": ["a", "b"]}
+
+
+def test_a_parser_that_is_disturbed_is_tried_again(bfcl_copy: Path) -> None:
+    """CPython 3.11's parser fails if it is used while it works; here by the garbage collector, usually by a thread."""
+    uses = iter(range(6))
+
+    def use_parser(phase: str, info: object) -> None:
+        if next(uses, None) is not None:
+            ast.parse("[[1]]")
+
+    gc.callbacks.append(use_parser)
+    try:
+        constants = read_long_context(find_bfcl(bfcl_copy))
+    finally:
+        gc.callbacks.remove(use_parser)
+    assert next(uses, None) is None
+    assert constants == read_long_context(find_bfcl(bfcl_copy))
 
 
 def test_without_its_file_long_context_says_how_to_get_it(tmp_path: Path) -> None:

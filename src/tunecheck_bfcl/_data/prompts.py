@@ -15,6 +15,7 @@ has the constants NAME and MAPPING, with "Use bfcl. Answer.". LIMIT is left out,
 """
 
 import ast
+import contextlib
 import json
 import re
 import warnings
@@ -35,6 +36,22 @@ class _NoLiteralError(Exception):
 _AGAIN = "get the data again: tunecheck bfcl get"
 
 
+_MOST_TRIES = 10  # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds
+
+
+def parse_python(source: bytes | str, mode: str) -> ast.AST:
+    """Return the syntax tree of Python source. The parser is tried several times, because it may fail at random.
+
+    Raises:
+        SyntaxError: the source is not Python.
+        ValueError: the parser failed every time, as CPython 3.11 does for deep nesting.
+    """
+    for _ in range(_MOST_TRIES):
+        with contextlib.suppress(SystemError):
+            return ast.parse(source, mode=mode)
+    raise ValueError(f"Python's parser failed {_MOST_TRIES} times")
+
+
 def parse_file(path: Path) -> ast.Module:
     """Return the syntax tree of a Python file.
 
@@ -46,10 +63,10 @@ def parse_file(path: Path) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
-            return ast.parse(source, filename=str(path))
+            return cast("ast.Module", parse_python(source, "exec"))
     except SyntaxError as error:
         raise DataError(f"{path}, line {error.lineno}: not Python: {error.msg}; {_AGAIN}") from None
-    except (ValueError, RecursionError, MemoryError, SystemError):  # CPython 3.11 raises SystemError for deep nesting
+    except (ValueError, RecursionError, MemoryError):
         raise DataError(f"{path}: not Python that can be parsed; {_AGAIN}") from None
 
 
