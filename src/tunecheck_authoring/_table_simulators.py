@@ -208,8 +208,9 @@ class Action:
 
     def selects(self, record: Record, arguments: Record) -> bool:
         """Return True if each field in `matches` has the value of its argument; omitted arguments do not count."""
-        given = {name: arguments[parameter] for parameter, name in self.matches.items() if parameter in arguments}
-        return all(_holds(record, name, value) for name, value in given.items())
+        # Two parameters may filter by the same field, such as `tag` and `tags`: both count.
+        given = [(name, arguments[parameter]) for parameter, name in self.matches.items() if parameter in arguments]
+        return all(_holds(record, name, value) for name, value in given)
 
 
 class Resources(TableSimulator):

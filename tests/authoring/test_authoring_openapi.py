@@ -53,6 +53,18 @@ def test_records_are_created_read_changed_listed_and_deleted(folder: Path) -> No
     assert call(clinic, "addAnimal", name="Olga")["id"] == 4, "a key is never given twice"
 
 
+def test_two_parameters_that_filter_by_the_same_field_both_count(folder: Path) -> None:
+    pet = {"type": "object", "properties": {"id": {"type": "integer"}, "tags": {"type": "array", "items": {}}}}
+    answer = {"200": {"content": body({"type": "array", "items": pet})["content"]}}
+    filters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in ("tag", "tags")]
+    listed = {"operationId": "listPets", "parameters": filters, "responses": answer}
+    pets = service(folder, api({"/pets": {"get": listed, "post": {"operationId": "addPet", "requestBody": body(pet)}}}))
+    call(pets, "addPet", tags=["old", "shy"])
+    call(pets, "addPet", tags=["shy"])
+    assert len(call(pets, "listPets", tags="shy")["pet"]) == 2
+    assert len(call(pets, "listPets", tag="old", tags="shy")["pet"]) == 1
+
+
 def test_what_stands_in_something_else_belongs_to_it(folder: Path) -> None:
     clinic = service(folder)
     visit = call(clinic, "planVisit", animalId=1, day="2026-05-04")
