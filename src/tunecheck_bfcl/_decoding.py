@@ -100,7 +100,7 @@ def _parse(text: str) -> ast.expr:
 
     Raises:
         UndecodableError: the parser would take too long.
-        SyntaxError: the text is not Python.
+        SyntaxError, ValueError: the text is not Python, or the parser failed.
     """
     if len(text) > MOST_CHARACTERS:
         raise UndecodableError(f"the text has {len(text)} characters, more than {MOST_CHARACTERS}")
@@ -116,15 +116,10 @@ def _parse(text: str) -> ast.expr:
     text = text.strip().strip("'")
 
     if _WARNED_OF.search(text) is None:
-        return _expression(text)
+        return cast("ast.Expression", parse_python(text, "eval")).body
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about a model's escapes do not concern the user
-        return _expression(text)
-
-
-def _expression(text: str) -> ast.expr:
-    """Return the syntax tree of an expression; raises the errors of `parse_python`."""
-    return cast("ast.Expression", parse_python(text, "eval")).body
+        return cast("ast.Expression", parse_python(text, "eval")).body
 
 
 def _operations(tree: ast.expr) -> int:

@@ -1,12 +1,7 @@
 """The names with which plug-ins make commands; `__init__.py` loads each from its module."""
 
 from ._app import main as main
-from ._check import (
-    CheckResult as CheckResult,
-    DataCheck as DataCheck,
-    DataCheckOptions as DataCheckOptions,
-    find_unusable_rows as find_unusable_rows,
-)
+from ._check import CheckResult as CheckResult, DataCheck as DataCheck, find_unusable_rows as find_unusable_rows
 from ._console import print_json as print_json, print_path as print_path
 from ._evaluate.command import evaluate as evaluate
 from ._evaluate.evaluator_choice import (
@@ -54,6 +49,7 @@ from ._running import (
 from ._shared_options import (
     ASKING as ASKING,
     ConversationOptions as ConversationOptions,
+    DataCheckOptions as DataCheckOptions,
     JsonOptions as JsonOptions,
     ModelOptions as ModelOptions,
     NamesOptions as NamesOptions,

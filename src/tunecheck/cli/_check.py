@@ -41,9 +41,9 @@ from tunecheck._trust import Trust
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.cli._console import print_json
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
-from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, flag, option
+from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, option
 from tunecheck.cli._running import is_embedded, load_named
-from tunecheck.cli._shared_options import JsonOptions, TrustOptions
+from tunecheck.cli._shared_options import DataCheckOptions
 from tunecheck.endpoints._base import SOME_COLUMNS, Completion
 from tunecheck.endpoints._target import read_messages, read_paths
 from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, read_layers
@@ -59,15 +59,6 @@ _MOST_PLACES = 3
 _MAP = "map another column under column_mapping of the data set's YAML file: "
 _NO_TOOLS = "the ground truth calls a function, but the row has no tools"
 _DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCheckOptions(JsonOptions, TrustOptions):
-    """Options of commands that check rows of a data set."""
-
-    limit: int | None = option("Check only the first N rows.", "N", least=1)
-    benchmark_data: Path | None = option("Folder of BFCL's texts for long-context rows.", "DIR")
-    remarks: bool = flag("Also list remarks: unusual entries that may still be right.")
 
 
 @dataclass(frozen=True, slots=True)

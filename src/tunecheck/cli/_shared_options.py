@@ -12,6 +12,7 @@
 | `ConversationOptions` | `--mode`, `--format`, `--step-limit`, … | run conversations |
 | `ClusterOptions`, `ComparingOptions`, `DecisionOptions` | `--cluster`, `--pair-by`, `--margin`, … | compare runs |
 | `GateOptions` | `--fail-under`, `--no-worse-than`, … | have gates |
+| `DataCheckOptions` | `--limit`, `--benchmark-data`, `--remarks`, … | check rows of data sets |
 
 `cli/_options.py` explains the arguments of `option()`.
 """
@@ -173,6 +174,15 @@ class TrustOptions(CommandOptions):
     trust: list[str] | None = option(
         "Load the code and files that this file or folder names (repeatable).", "PATH", RUNNING, recorded=False
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheckOptions(JsonOptions, TrustOptions):
+    """Options of commands that check rows of a data set."""
+
+    limit: int | None = option("Check only the first N rows.", "N", least=1)
+    benchmark_data: Path | None = option("Folder of BFCL's texts for long-context rows.", "DIR")
+    remarks: bool = flag("Also list remarks: unusual entries that may still be right.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -619,7 +619,7 @@ def read_conversation(row: RowValues, number: int) -> CheckedConversation:
     """
     turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
     truth_turns = as_list(row.get("ground_truth"), "ground_truth")
-    truth = [as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth_turns)]
+    truth = [as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(truth_turns)]
     if len(truth) != len(turns):
         refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
 

@@ -36,9 +36,6 @@ class _NoLiteralError(Exception):
 _AGAIN = "get the data again: tunecheck bfcl get"
 
 
-_MOST_TRIES = 10  # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds
-
-
 def parse_python(source: bytes | str, mode: str) -> ast.AST:
     """Return the syntax tree of Python source. The parser is tried several times, because it may fail at random.
 
@@ -46,10 +43,11 @@ def parse_python(source: bytes | str, mode: str) -> ast.AST:
         SyntaxError: the source is not Python.
         ValueError: the parser failed every time, as CPython 3.11 does for deep nesting.
     """
-    for _ in range(_MOST_TRIES):
+    # CPython's parser may fail if two threads use it (CPython issue 106905); a retry succeeds.
+    for _ in range(10):
         with contextlib.suppress(SystemError):
             return ast.parse(source, mode=mode)
-    raise ValueError(f"Python's parser failed {_MOST_TRIES} times")
+    raise ValueError("Python's parser failed every time")
 
 
 def parse_file(path: Path) -> ast.Module:
