@@ -288,11 +288,11 @@ class AzureJudge(AzureEvaluator):
         """Return the prompt's inputs, or a text with the reason why the metric does not apply. NaN becomes None."""
         inputs: dict[str, object] = {}
         for name, value in turn.items():
+            # The context stays as it is: only messages have approvals and types of calls to unify.
+            value = transcripts.normalize_messages(value) if name in _MESSAGES else value
             if self.own_prompt:
                 to_text = transcripts.response_text if name == "response" else transcripts.history_text
                 value = input_text(to_text(value))
-            elif name in _MESSAGES:
-                value = transcripts.normalize_messages(value)
 
             if value is not None:
                 inputs[name] = none_if_nan(value)
@@ -578,7 +578,8 @@ class IntentResolutionEvaluator(AzureJudge):
     bounded = True
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        query, response = transcripts.history_text(turn["query"]), transcripts.response_text(turn["response"])
+        query = transcripts.history_text(transcripts.normalize_messages(turn["query"]))
+        response = transcripts.response_text(turn["response"])
         return {"query": query, "response": response, "tool_definitions": none_if_nan(turn.get("tool_definitions"))}
 
 
@@ -603,7 +604,8 @@ class TaskAdherenceEvaluator(AzureJudge):
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs: system message, question, the agent's texts, and its calls."""
-        system, query = transcripts.system_and_question(transcripts.history_text(turn["query"], with_system=True))
+        history = transcripts.history_text(transcripts.normalize_messages(turn["query"]), with_system=True)
+        system, query = transcripts.system_and_question(history)
         response, calls = transcripts.texts_and_calls(transcripts.response_text(turn["response"], with_calls=True))
         return {"system_message": system, "query": query, "response": response, "tool_calls": calls}
 

@@ -75,11 +75,10 @@ def _rename_keys(part: object) -> object:
 def history_text(query: object, *, with_system: bool = False) -> object:
     """Return messages as text: turns of `User` and `Agent`. With `with_system`, the last system message comes first.
 
-    Unless questions and replies alternate, with a question at the beginning and end, return the normalized messages.
+    Unless questions and replies alternate, with a question at the beginning and end, return the messages.
     Consecutive messages of one side count as one: [user, user, assistant, tool, assistant, user] has two questions and
     one reply. A question without text does not count.
     """
-    query = normalize_messages(query)
     messages = _messages(query)
 
     dialogue = [each for each in messages if each.get("role") in ("user", "assistant", "tool")]
