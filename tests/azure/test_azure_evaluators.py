@@ -364,7 +364,7 @@ def test_groundedness_is_not_judged_over_a_search_of_the_web() -> None:
 def test_the_context_of_groundedness_is_judged_as_it_is() -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": {"city": "Oslo"}}
     model = Stars()
-    azure.GroundednessEvaluator(model)(response="stars:4", context=[{"role": "assistant", "content": [call]}])
+    azure.GroundednessEvaluator(model)(response="stars:4", context=[{"role": "user", "content": [call]}])
     assert "function_call" in json.dumps(model.requests[0].messages[-1])
 
 
