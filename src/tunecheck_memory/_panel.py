@@ -179,7 +179,7 @@ class TimelineReader:
     def data(self) -> JSON:
         """Return the conversations and the run's figures for the page; None if no row is a memory test."""
         sessions = [conversation.page_data(name) for name, conversation in self._conversations.items()]
-        figures = None if self._folder is None else memory_figures(self._folder)
+        figures = memory_figures(self._folder) if sessions and self._folder is not None else None
         return {"sessions": sessions, "figures": figures} if sessions else None
 
 
