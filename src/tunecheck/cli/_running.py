@@ -473,7 +473,8 @@ def _value(option: declared.OptionField, values: msgspec.Struct, document: Docum
         return value
 
     texts = [value] if isinstance(value, str) else value
-    return declared.parse_names(",".join(texts), document.where(option.name)) if option.names else texts
+    place = f"{document.where(option.name)}: {option.name}"
+    return declared.parse_names(",".join(texts), place) if option.names else texts
 
 
 def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:

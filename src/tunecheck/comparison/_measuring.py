@@ -432,14 +432,13 @@ def _detects_only_large(metric: MetricComparison, bounds: tuple[float, float] | 
     `bounds` is the metric's range, None if no range is known.
     """
     detectable, difference = metric.detectable, metric.difference
-    has_verdicts = metric.b is not None
+    if metric.b is not None:  # verdicts
+        return detectable is None or detectable > COARSE
 
     if detectable is None:
-        return has_verdicts  # equal differences of scores have no spread that could hide a difference
-
-    if has_verdicts or bounds is not None:
-        low, high = (0.0, 1.0) if has_verdicts or bounds is None else bounds
-        return detectable > COARSE * (high - low)
+        return False  # equal differences of scores have no spread that could hide a difference
+    if bounds is not None:
+        return detectable > COARSE * (bounds[1] - bounds[0])
 
     # The standard error times the root of the number of units is the standard deviation of the differences.
     large: float = _LARGE_EFFECT * (difference.standard_error or 0.0) * _units(difference) ** 0.5
