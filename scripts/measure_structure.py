@@ -84,13 +84,13 @@ class SourceFile:
         return found
 
     @cached_property
-    def code_lines(self) -> int:
-        """How many lines hold code: no blank lines, comments or docstrings."""
+    def code_lines(self) -> set[int]:
+        """Line numbers of the lines that hold code: no blank lines, comments or docstrings."""
         found: set[int] = set()
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
             if token.type not in _LAYOUT:
                 found |= set(range(token.start[0], token.end[0] + 1))
-        return len(found - self.docstring_lines)
+        return found - self.docstring_lines
 
     @cached_property
     def explaining_lines(self) -> int:
@@ -104,11 +104,12 @@ class SourceFile:
         return (node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
 
     @property
-    def function_sizes(self) -> Iterator[int]:
-        """Lines of every function."""
+    def function_sizes(self) -> Iterator[tuple[int, int]]:
+        """Code lines of every function, and all its lines, with docstring, comments and blank lines."""
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield (node.end_lineno or node.lineno) - node.lineno + 1
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                yield len(self.code_lines.intersection(lines)), len(lines)
 
     @cached_property
     def imports(self) -> list[Import]:
@@ -312,12 +313,13 @@ def _print_packages(checkout: Checkout) -> None:
     for name, files in {**packages, "all": list(checkout.files.values())}.items():
         lines = sum(file.text.count("\n") for file in files)
         share = sum(file.explaining_lines for file in files) / lines
-        code = sum(file.code_lines for file in files)
+        code = sum(len(file.code_lines) for file in files)
         print(f"{name:28}{code:>12,}{len(files):>9,}{lines:>11,}{share:>25.1%}")
 
 
 def _figures(checkout: Checkout, row: list[str]) -> dict[str, object]:
-    sizes = sorted(size for file in checkout.files.values() for size in file.function_sizes)
+    pairs = [sizes for file in checkout.files.values() for sizes in file.function_sizes]
+    code, every = sorted(code for code, _ in pairs), sorted(lines for _, lines in pairs)
     upward, deep, between = checkout.imports_of_plugins(), checkout.deep_imports(), checkout.imports_between_plugins()
     knots, single, (deep_tests, tests) = checkout.cycles(), _with_one_importer(checkout), checkout.deep_tests()
     internal = sum("._" in name for name in checkout.files)
@@ -338,10 +340,15 @@ def _figures(checkout: Checkout, row: list[str]) -> dict[str, object]:
         "modules in import cycles": sum(map(len, knots)),
         "families of four or more modules with one first word": _families(checkout),
         "internal modules, percent": round(100 * internal / len(checkout.files)),
-        "functions": len(sizes),
-        "functions over 60 lines": sum(size > 60 for size in sizes),
-        "lines of a function, median and 90th percentile": f"{sizes[len(sizes) // 2]}, {sizes[len(sizes) * 9 // 10]}",
+        "functions": len(pairs),
+        "functions over 60 code lines": sum(size > 60 for size in code),
+        "code lines of a function, median and 90th percentile": _median_and_p90(code),
+        "all lines of a function, median and 90th percentile": _median_and_p90(every),
     }
+
+
+def _median_and_p90(sizes: list[int]) -> str:
+    return f"{sizes[len(sizes) // 2]}, {sizes[len(sizes) * 9 // 10]}"
 
 
 def _with_one_importer(checkout: Checkout) -> list[str]:
