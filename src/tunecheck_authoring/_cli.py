@@ -122,7 +122,7 @@ class AuditOptions(cli.DataCheckOptions, cli.ResultsOptions):
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
     against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
     runs: list[str] | None = option(
-        "Run of these rows: report rows that all given runs fail in the same way (repeatable).", "RUN"
+        "Run of these rows: report rows that all given runs fail in the same way (repeatable, at least two).", "RUN"
     )
     review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C stops the server.")
     out: Path | None = option("With --review: output file; by default the data's name with .reviewed.jsonl.", "FILE")
@@ -477,7 +477,7 @@ class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
     )
     out: Path | None = option("File to write; by default datasets/ID-FORM.jsonl with the run's id.", "FILE")
     against: str | None = option(
-        "Second run: write pairs for rows that only one run got right; the right answer is preferred.", "RUN"
+        "Second run: pairs for rows that only one run got right. Preferred: its answer or the expected call.", "RUN"
     )
     cause: list[str] | None = option("Export only rows that failed for this cause (repeatable).", "CODE")
     evaluator: str | None = option("Export only rows that failed this evaluator; by default any evaluator.", "NAME")
@@ -496,8 +496,8 @@ class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
 def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
 
-    Rows that failed because of serving are left out. Test rows must not become training rows: --leave-test-set removes
-    them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
+    Rows whose cause is, or may be, serving are left out. Test rows must not become training rows: --leave-test-set
+    removes them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
     """
     from tunecheck import find_run
     from tunecheck_authoring._export import FORMS

@@ -197,6 +197,14 @@ def test_check_takes_names_with_and_without_option_names(small: Path) -> None:
     assert inside(small, "check", "--dataset", "small.jsonl", "--endpoint", "simulated").out == named.out
 
 
+@pytest.mark.parametrize("name", ["small.ndjson", "small.JSONL"])
+def test_check_knows_a_data_file_by_every_suffix_that_evaluate_reads(small: Path, name: str) -> None:
+    expected = inside(small, "check", "small.jsonl")
+    (small / "datasets" / name).write_bytes((small / "datasets" / "small.jsonl").read_bytes())
+    checked = inside(small, "check", name)
+    assert (checked.code, checked.out) == (expected.code, expected.out.replace("small.jsonl", name))
+
+
 @contextmanager
 def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     server = subprocess.Popen(

@@ -7,7 +7,7 @@ An argument means a data set in these cases (`_is_data`); any other argument mea
 
 | argument | reason |
 |---|---|
-| `val.jsonl`, `val.json`, `val.csv`, `val.parquet` | the ending of a data file |
+| `val.jsonl`, `val.csv` and others of `SUFFIXES` | the ending of a data file |
 | `datasets/` | a folder |
 | `bfcl:multi_turn_base` | a loader before the colon; but `http://…` and names ending in `.yaml` are endpoints |
 
@@ -44,6 +44,7 @@ from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS
 from tunecheck.cli._options import DONE, NOT_MET, Invocation, argument, command, option
 from tunecheck.cli._running import is_embedded, load_named
 from tunecheck.cli._shared_options import DataCheckOptions
+from tunecheck.datasets._reading import SUFFIXES
 from tunecheck.endpoints._base import SOME_COLUMNS, Completion
 from tunecheck.endpoints._target import read_messages, read_paths
 from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, read_layers
@@ -58,7 +59,6 @@ _MOST_PLACES = 3
 """The most rows that a line on a problem names."""
 _MAP = "map another column under column_mapping of the data set's YAML file: "
 _NO_TOOLS = "the ground truth calls a function, but the row has no tools"
-_DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class CheckOptions(DataCheckOptions):
         "WHAT…",
         default=None,
     )
-    dataset: list[str] | None = option("Data set to check; --dataset may be left out.", "FILE")
+    dataset: list[str] | None = option("Data set to check (repeatable); --dataset may be left out.", "FILE")
     endpoint: list[str] | None = option("Endpoints to check; --endpoint may be left out.", "A,B", names=True)
 
 
@@ -115,7 +115,7 @@ def _is_data(name: str) -> bool:
     is_url = name.startswith(("http://", "https://"))
     is_loader = ":" in name and Path(name).suffix not in (".yaml", ".yml")
 
-    return not is_url and (is_loader or Path(name).suffix in _DATA_FILES or Path(name).is_dir())
+    return not is_url and (is_loader or Path(name).suffix.lower() in SUFFIXES or Path(name).is_dir())
 
 
 def _check_endpoint(name: str) -> CheckResult:

@@ -38,7 +38,7 @@ from tunecheck.runs._store import find_run, is_remote, open_mirror
 class JsonOptions(CommandOptions):
     """Options of commands that also print JSON."""
 
-    json: bool = flag("Print one JSON object.", SHOWING, recorded=False)
+    json: bool = flag("Print JSON.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,8 @@ class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
     cluster: str | None = option(
-        "Column whose equal values mark dependent rows. Default: the data set's `cluster`, else an …_id column with "
-        "repeated values; none: all rows are independent.",
+        "Column whose equal values mark dependent rows. Default: the data's `cluster`, else its `group_key`, else an "
+        "…_id column with repeated values; none: all rows are independent.",
         "COLUMN",
         STATISTICS,
     )
@@ -224,7 +224,7 @@ class ModelOptions(CommandOptions):
     max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
 
-ASKING = "Requests"
+ASKING = "Requests (conversations and BFCL only)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,13 +232,11 @@ class ConversationOptions(CommandOptions):
     """Options of commands that run conversations."""
 
     mode: str | None = option(
-        "tools: send tools in the request (default). text: describe tools in the prompt, and read calls from the text.",
-        "MODE",
-        ASKING,
+        "tools (default): send tools to the API. text: put tools into the prompt, read calls from text.", "MODE", ASKING
     )
     format: str | None = option("With --mode text: read calls only in this model family's format.", "NAME", ASKING)
     step_limit: int | None = option("Maximum number of answers in one turn; default 20.", "N", ASKING, least=1)
-    include_input_log: bool = flag("Keep the messages and tools of every request in the log.", RUNNING)
+    include_input_log: bool = flag("Keep the messages and tools of every request in the log.", ASKING)
 
     @property
     def conversation(self) -> dict[str, JSON]:
@@ -263,9 +261,9 @@ class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
     set: dict[str, JSON] | None = option(
-        "Evaluator's parameter, e.g. bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets"
+        "Parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
-    mapping: dict[str, JSON] | None = option("Input source, e.g. 'response=${data.text}'.", "PARAMETER=SOURCE", SCORING)
+    mapping: dict[str, JSON] | None = option("E.g. 'response=${data.text}' (repeatable).", "PARAMETER=SOURCE", SCORING)
 
 
 # -- gates
@@ -275,7 +273,7 @@ class EvaluatorOptions(ModelOptions):
 class GateOptions(CommandOptions):
     """Options of commands whose exit code depends on gates."""
 
-    fail_under: list[str] | None = option("Fail (exit 3) unless this holds, e.g. 'match>=0.8'.", "GATE", GATING)
+    fail_under: list[str] | None = option("Exit 3 unless met, e.g. 'match>=0.8' (repeatable).", "GATE", GATING)
     max_error_rate: float | None = option(
         "Fail (exit 3) if more than this share of rows has an error; default with a gate: 0.",
         "SHARE",
@@ -293,7 +291,7 @@ class GateOptions(CommandOptions):
         "Treat an undecided gate as fail (exit 3) or pass (exit 0); default: exit 4.", "HOW", GATING
     )
     allow_changed_evaluator: bool = flag("Let gates compare runs with different evaluators.", GATING)
-    allow_simulated: bool = flag("Let gates judge simulated answers.", GATING)
+    allow_simulated: bool = flag("Let gates and uploads use simulated answers.", GATING)
 
     @property
     def against(self) -> str | None:

@@ -24,7 +24,9 @@ def evaluate(options: Options, invocation: Invocation) -> int:
 
 @command(ScoreOptions)
 def score(options: ScoreOptions, invocation: Invocation) -> int:
-    """Judge a finished run's recorded answers with other evaluators, in a new run; only LLM judges make API calls.
+    """Judge a finished run's recorded answers with other evaluators, in a new run.
+
+    It calls only judges and embedding models, not the endpoint.
 
     Exit codes: the same as those of evaluate.
     """
