@@ -26,11 +26,14 @@ def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
     """Return a progress bar for standard error; None if that is no terminal, or if `quiet`."""
     if quiet:
         return None
-    from tunecheck._progress import ProgressBar
     from tunecheck.views import console
 
     stream = console(sys.stderr)
-    return ProgressBar(name, console=stream) if stream.is_terminal else None
+    if not stream.is_terminal:
+        return None
+    from tunecheck._progress import ProgressBar
+
+    return ProgressBar(name, console=stream)
 
 
 def stop_writing() -> None:

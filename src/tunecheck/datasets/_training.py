@@ -298,7 +298,8 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     Raises:
         ConversationError: the record is not a conversation, or one of its messages cannot be read.
     """
-    asked = object_or_empty(record.get("input")) or record
+    preferred = record.get("input")
+    asked = preferred if isinstance(preferred, dict) else record
     given = asked.get("tools") or asked.get("functions")
 
     columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}

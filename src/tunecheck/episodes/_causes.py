@@ -175,7 +175,7 @@ class TurnComparison:
     def _known_before_calls(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
         user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
-        return _searchable([user_messages, dumps(self._truth_backend.tool_definitions()).decode(), ""])
+        return _searchable([user_messages, self._services.definitions(self._truth_backend), ""])
 
     def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""

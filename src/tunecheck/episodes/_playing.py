@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._benchmark import registered_constants
@@ -26,6 +26,9 @@ from tunecheck.simulators._backend import Backend, Backends, OperationResult, fa
 
 MAX_CHANGES = 1_000
 """Maximum number of differences of two states that are compared."""
+
+_MOST_READINGS = 10_000
+"""The most texts of ground-truth calls that are cached with their calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class GroundTruth:
 
 @dataclass(eq=False, repr=False)
 class Services(Backends):
-    """Starts simulators for rows; a simulator's class is looked up once for all rows.
+    """Starts simulators for rows, and caches their classes, their definitions and parsed calls for all rows.
 
     `data` is the copy of the benchmark with the constants for long context, if not in the usual place. `long_context`
     replaces these constants.
@@ -72,6 +75,8 @@ class Services(Backends):
 
     _: KW_ONLY
     data: Path | None = None
+    _readings: dict[str, Reading] = field(default_factory=dict, init=False)
+    _definitions: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)
 
     @cached_property
     def constants(self) -> Mapping[str, JSON]:
@@ -96,7 +101,24 @@ class Services(Backends):
 
         An unreadable item gives a reading with a problem.
         """
-        return read_python_calls(item) if isinstance(item, str) else read_calls(item)
+        if not isinstance(item, str):
+            return read_calls(item)
+
+        reading = self._readings.get(item)
+        if reading is None:
+            reading = read_python_calls(item)
+            values = [value for call in reading.calls for value in call.arguments.values()]
+            # Not cached, because a simulator could keep a list or an object and change it later.
+            if len(self._readings) < _MOST_READINGS and not any(isinstance(value, (list, dict)) for value in values):
+                self._readings[item] = reading
+        return reading
+
+    def definitions(self, backend: Backend) -> str:
+        """Return the tool definitions of these simulators as JSON text, cached by the simulators' names."""
+        names = tuple(backend.simulators)
+        if names not in self._definitions:
+            self._definitions[names] = dumps(backend.tool_definitions()).decode()
+        return self._definitions[names]
 
 
 class Attempt:

@@ -165,14 +165,15 @@ class Run:
         Raises:
             ConfigurationError: the file does not exist, and the text says what to do; or a later version wrote it.
         """
-        try:  # `run.json` has the version of the rows; if it is damaged, the rows can still be read
-            status = self.status()
-        except files.NewerFileError:
+        has_rows = self.results.is_file()
+        try:
+            status = self.status()  # `run.json` has the version of the rows
+        except ConfigurationError as error:
+            if has_rows and not isinstance(error, files.NewerFileError):
+                return  # `run.json` is damaged, but the rows can still be read
             raise
-        except ConfigurationError:
-            status = "unknown"
 
-        if self.results.is_file():
+        if has_rows:
             return
 
         problem = f"is not finished ({status}); finish it with {self.resuming()}"
