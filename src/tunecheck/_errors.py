@@ -99,7 +99,7 @@ class RunError(TunecheckError):
 
 
 class StopRunError(RunError):
-    """The run must stop in order, because every further row would fail in the same way.
+    """The run must stop in order, because every further row would fail in the same way or exceed the cost limit.
 
     `resumable` is false if what the run was begun with is wrong: only a new run can help.
     """

@@ -205,6 +205,12 @@ def test_check_knows_a_data_file_by_every_suffix_that_evaluate_reads(small: Path
     assert (checked.code, checked.out) == (expected.code, expected.out.replace("small.jsonl", name))
 
 
+def test_check_takes_the_name_after_dataset_for_a_data_set(small: Path) -> None:
+    checked = inside(small, "check", "--dataset", "simulated")
+    assert checked.code == 2
+    assert "there is no data file 'simulated'" in checked.err
+
+
 @contextmanager
 def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     server = subprocess.Popen(

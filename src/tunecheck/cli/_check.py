@@ -3,7 +3,7 @@
 `check` prints one result for each of its arguments. Plug-ins add data checks. The core's own check is
 `find_unusable_rows()`.
 
-An argument means a data set in these cases (`_is_data`); any other argument means an endpoint:
+`--dataset` means a data set. An argument means one in these cases (`_is_data`); any other argument means an endpoint:
 
 | argument | reason |
 |---|---|
@@ -100,7 +100,8 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     if not names:
         raise ConfigurationError("nothing to check: name data sets and endpoints, such as  mine.jsonl my-endpoint")
 
-    results = [_check_data(name, options) if _is_data(name) else _check_endpoint(name) for name in names]
+    data = {*(options.dataset or ()), *filter(_is_data, names)}
+    results = [_check_data(name, options) if name in data else _check_endpoint(name) for name in names]
 
     if options.json:
         facts: list[JSON] = [dict(result.facts) for result in results]
