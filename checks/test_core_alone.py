@@ -35,7 +35,8 @@ COMMANDS = {
 """A command of each plug-in that has some."""
 
 ALSO_PLUGINS = {
-    "test_conversation_reasoning.py", "test_datasets_check.py", "test_docs.py", "test_files_versions.py",
+    "test_comparison_reading.py", "test_conversation_reasoning.py", "test_datasets_check.py", "test_docs.py",
+    "test_files_versions.py",
     "test_hostile_output.py", "test_import_rules.py", "test_readme.py",
     "test_report_data.py", "test_trust.py",
 }  # fmt: skip
