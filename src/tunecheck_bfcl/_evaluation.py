@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Unpack
+from typing import BinaryIO, Unpack
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Row, Run, RunError, evaluate
 from tunecheck.datasets import Dataset
@@ -271,7 +271,13 @@ def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     if f"{prefix}_passed" not in row or "error.target" in row:
         return None
 
-    # The run has just written these values, so their types are known.
-    values: dict[str, Any] = {key: row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties")}
-    details = values["properties"] or {}
-    return RowVerdict(values["passed"], details.get("error_type"), details.get("turn"), values["reason"])
+    # A damaged file of rows may have values of any type.
+    passed, reason, found = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
+    properties = found if isinstance(found, dict) else {}
+    error_type, turn = properties.get("error_type"), properties.get("turn")
+    return RowVerdict(
+        passed if isinstance(passed, bool) else None,
+        error_type if isinstance(error_type, str) else None,
+        turn if isinstance(turn, int) else None,
+        reason if isinstance(reason, str) else None,
+    )

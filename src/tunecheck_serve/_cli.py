@@ -6,10 +6,10 @@ import functools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import tunecheck_serve as local  # its names load on first use
-from tunecheck import ConfigurationError
+from tunecheck import ConfigurationError, PluginError
 from tunecheck.cli import CommandOptions, Invocation, command, flag, option
 from tunecheck.plugins import JSON, Trust, clean, find
 
@@ -85,7 +85,10 @@ def _service(options: ServeOptions) -> local.Service:
         )
 
     if options.service is not None:
-        return cast("type[local.Service]", find("services", options.service))()
+        service = find("services", options.service)
+        if not (isinstance(service, type) and issubclass(service, local.Service)):
+            raise PluginError(f"the service {options.service!r} must be a subclass of tunecheck_serve.Service")
+        return service()
 
     if options.simulated is not None:
         # The workspace may define its own endpoint `simulated` in a file, which needs trust.

@@ -57,6 +57,19 @@ def test_an_id_that_could_lead_elsewhere_is_not_recorded(
     assert "x" * 300 not in recorded
 
 
+def test_a_number_is_an_id_of_an_experiment(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = fake._create_run
+
+    def numbered(asked: Asked) -> web.Response:
+        create(asked)
+        (run_id,) = fake.runs
+        return reply({"run": {"info": {"run_id": run_id, "experiment_id": 5}}})
+
+    monkeypatch.setattr(fake, "_create_run", numbered)
+    uploader_of(fake, "hub").upload(run)
+    assert '"experiment_id":"5"' in (run.folder / "upload.json").read_text("utf-8").replace(" ", "")
+
+
 @pytest.mark.parametrize("status", [200, 302, 307])
 @pytest.mark.parametrize(("kind", "step"), WITHOUT_RESULT)
 def test_a_sign_in_page_or_a_redirect_does_not_pass_for_success(

@@ -409,13 +409,14 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     schema = function.parameters[parameter]
     found: set[str] = set()
 
-    calls_before: dict[str, Sequence[FunctionCall]] = {function.simulator: ()}  # the state needs no call
+    # The state needs no call. A function may have the name of its service.
+    calls_before: list[tuple[str, Sequence[FunctionCall]]] = [(function.simulator, ())]
     for name, other in witnesses.items():
         is_of_service = search.owner(name) == function.simulator  # results of other services become edges by name
         if is_of_service and name != function.name and any(fits(schema, atom.value) for atom in search.results[name]):
-            calls_before[name] = (*other.before, other.call)
+            calls_before.append((name, (*other.before, other.call)))
 
-    for source, calls in calls_before.items():
+    for source, calls in calls_before:
         session = search.prepare(witness, *calls)
 
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)

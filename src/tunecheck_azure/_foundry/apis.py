@@ -32,7 +32,18 @@ from tunecheck.plugins import JSON, loads
 from tunecheck_azure._foundry.contents import DEFINITION, HASH, ITEMS, properties, read_definition
 from tunecheck_azure._foundry.projects import HubProject
 from tunecheck_azure._foundry.service import AzureUpload, BlobFolder, ServiceReply
-from tunecheck_upload import CREATE, FIND, FINISH, MARKER, Artifact, UploadError, UploadStep, metric_keys, value_at
+from tunecheck_upload import (
+    CREATE,
+    FIND,
+    FINISH,
+    MARKER,
+    Artifact,
+    UploadError,
+    UploadStep,
+    checked_id,
+    metric_keys,
+    value_at,
+)
 
 RESULTS_VERSION, DATASETS_VERSION = "2025-11-15-preview", "v1"
 """Versions of a Foundry project's APIs for results and their runs, and for datasets."""
@@ -452,8 +463,9 @@ class HubUpload(AzureUpload[HubProject]):
 
     def _note_run(self, run: ServiceReply) -> None:
         """Note the ids of a run and its experiment in the record, or raise UploadError if the reply has no run id."""
-        has_experiment = value_at(run.body, "experiment_id") is not None
-        self._known.experiment_id = run.id("experiment_id") if has_experiment else _EXPERIMENT
+        # The id may be a number.
+        experiment = value_at(run.body, "experiment_id")
+        self._known.experiment_id = _EXPERIMENT if experiment is None else checked_id(run.step, str(experiment))
         self._known.run_id = run.id("run_id")
 
     # -- files
