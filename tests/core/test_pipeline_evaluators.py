@@ -19,7 +19,7 @@ from tests.fault_server import FaultServer, answer
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, FunctionCallMatchEvaluator
+from tunecheck import ConfigurationError, FunctionCallMatchEvaluator, Metric
 
 DATA = [{"response": text} for text in ("a", "bb", "ccc")]
 
@@ -501,3 +501,11 @@ def test_a_run_says_that_tools_are_never_sent(tmp_path: Path, body: dict[str, An
         endpoint = azure_ml(server.url, request=body, response="result")
         notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
     assert any("never receives the data's tools: put ${tools} into request" in note for note in notes) is said
+
+
+def test_a_metric_with_a_range_beyond_floats_is_refused(tmp_path: Path) -> None:
+    class Graded(Instance):
+        metrics = (Metric("n", range=(0, 10**400)),)
+
+    with pytest.raises(ConfigurationError, match="metric 'n': its range is too large"):
+        run(tmp_path, DATA, evaluators={"graded": Graded()})

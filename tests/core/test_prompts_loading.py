@@ -189,6 +189,13 @@ def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_key(depth: int, tmp
         load_prompt(path)
 
 
+def test_lists_around_a_file_count_for_its_depth(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100 + "]" * 100)
+    path = write(tmp_path, "p", BODY, 'inputs:\n  a:\n    default: [["${file:deep.json}"]]\n')
+    with pytest.raises(PromptError, match=r"p\.prompty, line \d+: inputs\.a: the value is nested more than 100 levels"):
+        load_prompt(path)
+
+
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
     assert "line 3: inputs.a: 'x.txt' cannot be found" in _error("inputs:\n  a: ${file:x.txt}")
 

@@ -264,7 +264,7 @@ def _check_reference(
     # A column's name may contain dots. So for `${data.a.b[0]}`, the columns `a` and `a.b` are looked for.
     names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
     for count in range(1, len(names) + 1):
-        if ".".join(names[:count]) in known:  # a column's name may contain dots
+        if ".".join(names[:count]) in known:
             return
 
     column = str(mapped.steps[0])
@@ -387,6 +387,9 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored.
 
     A metric may be an object of any class with the attributes of `Metric`, such as `name` and `higher_is_better`.
+
+    Raises:
+        ConfigurationError: a limit of a range is larger than the largest float.
     """
     declared, entries = getattr(function, "metrics", ()), []
 
@@ -396,7 +399,12 @@ def declared_metrics(function: object) -> list[MetricEntry]:
             bounds: list[float | None] | None = None
             limits = getattr(metric, "range", None)
             if isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits):
-                bounds = [*map(float, limits)]
+                try:
+                    bounds = [*map(float, limits)]
+                except OverflowError:
+                    raise ConfigurationError(
+                        f"metric {name!r}: its range is too large for numbers of 64 bits"
+                    ) from None
             entries.append(MetricEntry(name, kind, bounds, direction))
     return entries
 

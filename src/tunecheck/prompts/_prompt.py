@@ -281,16 +281,22 @@ class Prompt:
 
 
 def digest(
-    dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
+    dialect: Dialect, body: str, front: Front, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
 ) -> str:
     """Return a hash of everything that decides what the prompt renders.
 
     A secret default enters only as a short trace, so that the secret cannot be guessed from the hash.
+
+    Raises:
+        PromptError: a default is nested too deeply, such as one with a file inside lists.
     """
     known: list[JSON] = []
 
     for item in inputs.values():
-        default = secrets.answer(item.default)
+        try:
+            default = secrets.answer(item.default)
+        except ValueError as error:
+            raise front.error(("inputs", item.name), str(error)) from None
 
         # A masked default differs from the default itself.
         known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])

@@ -90,7 +90,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
         secrets=secrets,
         notes=(),
         extra={**_judge_samples(front, resolved.get("n")), **read_judge(front)},
-        digest=prompt.digest("prompty1", body, inputs, images, secrets),
+        digest=prompt.digest("prompty1", body, front, inputs, images, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
