@@ -183,9 +183,12 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
     if fits(value):
         return [value]
 
+    def entry_fits(key: object, part: object) -> bool:
+        return fits({key: part})
+
     kept: dict[object, object] | list[object]
     if isinstance(value, dict):
-        parts = {key: _fitting(item, partial(lambda key, part: fits({key: part}), key)) for key, item in value.items()}
+        parts = {key: _fitting(item, partial(entry_fits, key)) for key, item in value.items()}
         kept = {key: part[0] for key, part in parts.items() if part}
     elif isinstance(value, list):
         kept = [part for item in value for part in _fitting(item, lambda part: fits([part]))]

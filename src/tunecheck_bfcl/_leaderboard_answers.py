@@ -684,5 +684,7 @@ def _options(value: object) -> Sequence[object]:
 def _alternatives(options: Sequence[object]) -> str:
     """Return up to three possible values for a message, joined by "or". The value `""` is left out."""
     values = [option for option in options if option != ""]
-    texts = [value_text(value, 80) for value in values[:3]] + ["…"] * (len(values) > 3)
+    texts = [value_text(value, 80) for value in values[:3]]
+    if len(values) > 3:
+        texts.append("…")
     return " or ".join(texts) or "nothing"

@@ -400,8 +400,8 @@ def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool =
 
 def _last_keys(path: ValuePath) -> tuple[str, str]:
     """Return the last two keys of a path, without indexes of lists; "" for a key that it does not have."""
-    above, key = ("", "", *(step for step in path if isinstance(step, str)))[-2:]
-    return above, key
+    keys = [step for step in path if isinstance(step, str)]
+    return keys[-2] if len(keys) > 1 else "", keys[-1] if keys else ""
 
 
 def storable_settings(settings: JSON, key: str = "") -> JSON:

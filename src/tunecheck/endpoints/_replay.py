@@ -19,9 +19,8 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import NamedTuple
 
-from tunecheck import _errors
+from tunecheck import _errors as errors
 from tunecheck._disk import open_for_reading
-from tunecheck._errors import ContentFilterError, DataError, EndpointError, ReplyError
 from tunecheck._json import JSON, canonical, loads, text_or_none, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
@@ -29,8 +28,10 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpo
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 
-_ERRORS: Mapping[str, type[EndpointError]] = {
-    name: kind for name, kind in vars(_errors).items() if isinstance(kind, type) and issubclass(kind, EndpointError)
+_ERRORS: Mapping[str, type[errors.EndpointError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.EndpointError)
 }
 """The types of errors that a record may name."""
 
@@ -42,7 +43,7 @@ _BOM = b"\xef\xbb\xbf"
 """UTF-8's byte order mark, which some editors write at the beginning of a file."""
 
 
-class NoAnswerError(ReplyError):
+class NoAnswerError(errors.ReplyError):
     """The file has no answer to a request."""
 
 
@@ -125,9 +126,9 @@ class ReplayEndpoint(Endpoint):
         try:
             answer = read_answer(next((value for value in values if value is not None), None))
         except FilteredError as error:
-            raise ContentFilterError(f"{where}: {error}") from None
+            raise errors.ContentFilterError(f"{where}: {error}") from None
         except UnreadableReplyError as error:
-            raise ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
+            raise errors.ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
 
         # The recorded answer gives text and calls. In the other fields, the record wins over a message in it.
         recorded = Completion.of_columns(record)
@@ -186,18 +187,18 @@ def _result_files(path: Path) -> list[Path]:
 
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
     if not files:
-        raise DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}); name a file")
+        raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}); name a file")
     return files
 
 
-def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
+def _recorded_error(record: Mapping[str, JSON]) -> errors.EndpointError:
     """Return the error in a record: of the recorded type if `_ERRORS` has the type, else an EndpointError."""
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
 
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
     text = text or "an error was recorded in place of an answer"
-    return _ERRORS.get(name, EndpointError)(
+    return _ERRORS.get(name, errors.EndpointError)(
         text if name in _ERRORS else f"{name}: {text}",
         status=whole_number(fields.get("status")),
         request_id=text_or_none(fields.get("request_id")) or text_or_none(record.get("request_id")),
@@ -244,10 +245,10 @@ class RecordedFile:
                     digest.update(line)
                     offset += len(line)
         except OSError as error:
-            raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+            raise errors.DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
 
         if not self._places:
-            raise DataError(f"{path}: has no recorded answers: write one JSON object per line")
+            raise errors.DataError(f"{path}: has no recorded answers: write one JSON object per line")
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
@@ -267,7 +268,7 @@ class RecordedFile:
 
         # The offset may now be in the middle of another line.
         if not isinstance(record, dict) or key not in _keys(record):
-            raise ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
+            raise errors.ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
         return record
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
@@ -279,7 +280,7 @@ class RecordedFile:
         where = f"{self.path}, line {number}"
 
         if len(line) > MAX_LINE_BYTES:
-            raise DataError(f"{where}: the line is longer than {MAX_LINE_BYTES >> 20} MiB: shorten its record")
+            raise errors.DataError(f"{where}: the line is longer than {MAX_LINE_BYTES >> 20} MiB: shorten its record")
         if not line.strip():
             return
 
@@ -289,12 +290,12 @@ class RecordedFile:
             if isinstance(error, JSONDecodeError):
                 where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
             reason = error.msg if isinstance(error, JSONDecodeError) else error
-            raise DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
+            raise errors.DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
 
         if not isinstance(record, dict):
-            raise DataError(f"{where}: each line must be one object with an answer and an id or messages")
+            raise errors.DataError(f"{where}: each line must be one object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
-            raise DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
+            raise errors.DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
 
         place = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, where):
@@ -304,7 +305,9 @@ class RecordedFile:
             # Records may have the same messages if both have an id.
             if first is not place and (by_id or not (first.has_id and place.has_id)):
                 what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
-                raise DataError(f"{self.path}, lines {first.line} and {number}: both answer {what}; keep one of them")
+                raise errors.DataError(
+                    f"{self.path}, lines {first.line} and {number}: both answer {what}; keep one of them"
+                )
 
 
 def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
@@ -318,16 +321,16 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     if isinstance(row_id, str) or whole_number(row_id) is not None:
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
-        raise DataError(f"{where}: the id must be text or a whole number")
+        raise errors.DataError(f"{where}: the id must be text or a whole number")
 
     if messages is not None:
         try:
             keys.append(content_key(messages))
         except TypeError as error:
-            raise DataError(f"{where}: messages: {error}") from None
+            raise errors.DataError(f"{where}: messages: {error}") from None
 
     if not keys:
-        raise DataError(f"{where}: has neither an id nor messages, so it matches no row: add one")
+        raise errors.DataError(f"{where}: has neither an id nor messages, so it matches no row: add one")
     return keys
 
 

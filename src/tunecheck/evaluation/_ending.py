@@ -335,7 +335,8 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     Raises:
         RunError: The run was stopped, by an error or by Ctrl-C.
     """
-    stopper, folder = _Stopper(engine), Path.cwd()
+    stopper = _Stopper(engine)
+    folder = Path.cwd()
     call = Call(lambda: asyncio.run(_run(engine, closing, show, stopper)))
 
     try:

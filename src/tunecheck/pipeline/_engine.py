@@ -335,7 +335,8 @@ class Engine:
 
     async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
         """Return the target's new answer to a row as columns; it is journaled and charged first."""
-        key, recorded = input_hash or row.fingerprint, self._cached.steps(row.index, input_hash)
+        key = input_hash or row.fingerprint
+        recorded = self._cached.steps(row.index, input_hash)
         journal_part = partial(self._journal.step, row.index, row.id, input_hash)
         context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self._calls)
         values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it

@@ -196,7 +196,8 @@ class Tally:
 
     def sentences(self, evaluator_timeout: float) -> list[str]:
         """Return notes for the user: refused files, timeouts, values that became null, and masked secrets."""
-        remarks, limit = self.remarks, f"{evaluator_timeout:g} s (--evaluator-timeout)"
+        remarks = self.remarks
+        limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         notes = [
             *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in remarks.refused.most_common(_MOST_REFUSED)),
             *(f"evaluator {name!r} took longer than {limit} on {plural(n, 'row')}" for name, n in remarks.late.items()),

@@ -339,7 +339,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
         secrets=secrets,
         notes=tuple(left_out),
         extra=read_judge(front),
-        digest=prompt.digest("prompty2", file.body, inputs, prompt.ImageFiles(), secrets),
+        digest=prompt.digest("prompty2", file.body, front, inputs, prompt.ImageFiles(), secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -356,7 +356,8 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     """
     language, strict = _template_settings(file.front)
 
-    body, inserted = file.body.lstrip(), [item for item in properties if item.kind in _INSERTED_KINDS]
+    inserted = [item for item in properties if item.kind in _INSERTED_KINDS]
+    body = file.body.lstrip()
     blank_lines = file.body[: len(file.body) - len(body)].count("\n")
 
     def where(line: int) -> str:

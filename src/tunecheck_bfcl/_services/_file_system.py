@@ -412,11 +412,15 @@ class GorillaFileSystem(Simulator):
             volume.current = volume.current.parent
             return {}  # BFCL's file system returns no text here, either
 
-        # A trailing slash is dropped above, so "/" is the empty name, which means the root below.
         if "/" in name:
             raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
 
-        directory = {"": volume.root, ".": volume.current}.get(name) or volume.find(name)
+        if name == "":  # "/" without its trailing slash
+            directory: Node | None = volume.root
+        elif name == ".":
+            directory = volume.current
+        else:
+            directory = volume.find(name)
         if not isinstance(directory, Directory):
             raise SimulatorError(f"cd: there is no directory '{name}' here")
 

@@ -24,7 +24,14 @@ from msgspec.structs import replace
 
 from tunecheck.evaluators import rouge_l, rouge_tokens
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
-from tunecheck_memory._kinds import replies
+from tunecheck_memory._kinds.replies import (
+    NoExpectationError,
+    UndecidedError,
+    all_replies,
+    expected_texts,
+    plain_words,
+    texts,
+)
 from tunecheck_memory._kinds.scripts import draw_line, read_data, read_words, whole
 
 FEWEST, MOST = 2, 8
@@ -63,9 +70,9 @@ class ProspectiveMemory(Kind):
         it.
         """
         quote, turn = expected_quote(given)
-        since_request = replies.texts(given.since_question)
+        since_request = texts(given.since_question)
         if not since_request:
-            raise replies.UndecidedError("the replies since the question are unknown")
+            raise UndecidedError("the replies since the question are unknown")
 
         numbers = [number for number, reply in enumerate(since_request, 1) if quote in letters(reply)]
         # "I will append 'To be or not to be …' to my third reply." appends nothing yet.
@@ -119,10 +126,10 @@ class TriggerResponse(Kind):
         A reply has the sentence if it has the sentence's words in order, or if the ROUGE-L F1 (Lin 2004, with stems) of
         one of the reply's sentences is above 0.75. A reply that refuses to say the sentence does not count.
         """
-        expected = replies.expected_texts(given)
+        expected = expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):
-            raise replies.NoExpectationError
-        pairs = zip(expected[:_MOST_REPLIES], replies.all_replies(given), strict=False)
+            raise NoExpectationError
+        pairs = zip(expected[:_MOST_REPLIES], all_replies(given), strict=False)
         said = [_says(reply, sentence) for sentence, reply in pairs]
         reasons = tuple(f"reply {number}: {'said' if right else 'not said'}" for number, right in enumerate(said, 1))
         return Score(sum(said) / len(expected), reasons)
@@ -138,7 +145,7 @@ def expected_quote(given: FinishedTest) -> tuple[str, int]:
         case [[str(saying), *_, int(turn)], *_] if (quote := letters(saying)) and not isinstance(turn, bool):
             return quote, turn
         case _:
-            raise replies.NoExpectationError
+            raise NoExpectationError
 
 
 # "I will append the saying", "I'm going to end my third reply with it"
@@ -189,8 +196,8 @@ _MOST_WORDS = 4_000
 
 def _says(reply: str, sentence: str) -> bool:
     """Return True if a reply says the sentence, in the same or similar words, and neither denies nor refuses it."""
-    reply = replies.plain_words(reply)
-    words_in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", replies.plain_words(sentence))[:100]))
+    reply = plain_words(reply)
+    words_in_order = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(sentence))[:100]))
 
     if match := re.search(rf"\b{words_in_order}\b", reply, re.I):
         # "I will not say 'Here is …'" has the words and does not say them.

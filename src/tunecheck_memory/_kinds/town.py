@@ -23,12 +23,12 @@ number in the list of places, from 0 for the start; the destination is the last.
 
 from __future__ import annotations
 
-import cmath
 import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -54,8 +54,24 @@ _LONGEST_STEP = 250
 _STEP = re.compile(r"From (?P<start>.+?), go (?P<move>.+?) to (?P<end>.+?)\.?\s*")
 """A line of an expected route, as `Leg.instruction` writes it: "From Mill, go 4km East to Chapel."."""
 
-# Kilometers east are the real part of a complex number, kilometers north the imaginary part.
-_DIRECTIONS: Mapping[str, complex] = {"North": 1j, "East": 1, "South": -1j, "West": -1}
+
+class TownPoint(NamedTuple):
+    """A point of the town, or a way: kilometers east (`x`) and north (`y`) of the start."""
+
+    x: float
+    y: float
+
+    def moved(self, way: TownPoint, times: int = 1) -> TownPoint:
+        """Return the point that a way leads to from here, if it is gone this many times."""
+        return TownPoint(self.x + times * way.x, self.y + times * way.y)
+
+
+_START = TownPoint(0, 0)
+
+_DIRECTIONS: Mapping[str, TownPoint] = {
+    "North": TownPoint(0, 1), "East": TownPoint(1, 0), "South": TownPoint(0, -1), "West": TownPoint(-1, 0),
+}  # fmt: skip
+"""The way of one kilometer in each direction."""
 
 _OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
 
@@ -121,17 +137,17 @@ def walk(random: Random, places: int) -> list[Leg]:
 
     Places are at most 5 km apart unless all near points are taken.
     """
-    position, used, legs = 0j, {0j}, list[Leg]()
+    position, used, legs = _START, {_START}, list[Leg]()
     for start, end in pairwise(random.sample(read_words("places"), places)):
         # The near points may all be taken: then look 5 km farther.
         free, longest = list[tuple[str, int]](), 0
         while not free:
             longest += _LONGEST_LEG
             near = [(direction, kilometres) for direction in _DIRECTIONS for kilometres in range(1, longest + 1)]
-            free = [move for move in near if position + move[1] * _DIRECTIONS[move[0]] not in used]
+            free = [move for move in near if position.moved(_DIRECTIONS[move[0]], move[1]) not in used]
 
         direction, kilometres = random.choice(free)
-        position += kilometres * _DIRECTIONS[direction]
+        position = position.moved(_DIRECTIONS[direction], kilometres)
         used.add(position)
         legs.append(Leg(start, kilometres, direction, end))
     return legs
@@ -180,8 +196,8 @@ def _expected_steps(expected: str) -> list[re.Match[str]]:
     return [match for match in map(_STEP.fullmatch, lines) if match is not None]
 
 
-def _displacement(steps: Sequence[re.Match[str]]) -> complex:
-    """Return how far the expected steps lead, in kilometers east (real part) and north (imaginary part).
+def _displacement(steps: Sequence[re.Match[str]]) -> TownPoint:
+    """Return the point to which the expected steps lead from the start.
 
     Raises:
         NoExpectationError: There is no step, or one is not a single move with distance and direction.
@@ -197,7 +213,7 @@ def _complete_routes(routes: Sequence[Route]) -> list[Route]:
     return [route for route in routes if route.complete and route.legs]
 
 
-def _score_routes(routes: Sequence[Route], expected: complex) -> Score:
+def _score_routes(routes: Sequence[Route], expected: TownPoint) -> Score:
     """Score the first complete route that arrives at the destination, or else the first complete route."""
     if not routes:
         return Score(0.0, ("the reply gives no route",))
@@ -209,10 +225,10 @@ def _score_routes(routes: Sequence[Route], expected: complex) -> Score:
     return _score_position(route.displacement(), expected)
 
 
-def _score_position(reached: complex, expected: complex) -> Score:
-    """Score 1 if the reply leads to the expected point; both points are kilometers east and north of the start."""
+def _score_position(reached: TownPoint, expected: TownPoint) -> Score:
+    """Score 1 if the reply leads to the expected point."""
     reason = f"the route leads {_position_text(reached)}"
-    if abs(reached - expected) < _NEAR_KM:
+    if math.dist(reached, expected) < _NEAR_KM:
         return Score(1.0, (reason,))
     return Score(0.0, (f"{reason}, not {_position_text(expected)}",))
 
@@ -230,10 +246,10 @@ def _read_two_parts(text: str, places: Places) -> list[Route]:
     return [Route([Move(lengths.pop(), directions.pop(), 0, 0)], arrives=True)]
 
 
-def _position_text(point: complex) -> str:
+def _position_text(point: TownPoint) -> str:
     """Return a point as text, such as "3 km east and 1 km north"; "nowhere" for the start."""
     parts = []
-    for kilometers, forward, backward in ((point.real, "east", "west"), (point.imag, "north", "south")):
+    for kilometers, forward, backward in ((point.x, "east", "west"), (point.y, "north", "south")):
         if rounded := round(kilometers, 2):
             parts.append(f"{abs(rounded):g} km {backward if rounded < 0 else forward}")
     return " and ".join(parts) or "nowhere"
@@ -309,11 +325,12 @@ class Move(NamedTuple):
         """True if the move has a distance and a direction."""
         return self.kilometers is not None and self.eighths is not None
 
-    def vector(self) -> complex:
-        """Return the move as kilometers east (real part) and north (imaginary part); 0 if it is incomplete."""
+    def vector(self) -> TownPoint:
+        """Return the point to which the move leads from the start; the start if the move is incomplete."""
         if self.kilometers is None or self.eighths is None:
-            return 0j
-        return cmath.rect(self.kilometers, self.eighths * math.pi / 4)
+            return _START
+        angle = self.eighths * math.pi / 4
+        return TownPoint(self.kilometers * math.cos(angle), self.kilometers * math.sin(angle))
 
 
 def _marks(text: str) -> list[Move]:
@@ -529,9 +546,9 @@ class Route:
     complete: bool = True
     arrives: bool = False
 
-    def displacement(self) -> complex:
-        """Return how far the route leads, in kilometers east (real part) and north (imaginary part)."""
-        return sum((leg.vector() for leg in self.legs), 0j)
+    def displacement(self) -> TownPoint:
+        """Return the point to which the route leads from the start."""
+        return reduce(TownPoint.moved, (leg.vector() for leg in self.legs), _START)
 
 
 _Leg: TypeAlias = tuple[Move, int | None]
@@ -560,23 +577,23 @@ def read_routes(text: str, places: Places) -> list[Route]:
     return [route for route in routes if route.legs or not route.complete]
 
 
-def stated_position(text: str, places: Places) -> complex | None:
-    """Return the position of the destination relative to the start, in kilometers east and north.
+def stated_position(text: str, places: Places) -> TownPoint | None:
+    """Return the position of the destination relative to the start.
 
     The position follows from statements such as "the Library is 4 km east of the Hospital", in an order that begins at
     the start. Return None if the text does not state enough of them.
     """
     # The start is the first place, at the origin. Each statement about a known place adds another.
-    known = {0: 0j}
+    known = {0: _START}
     for step, _ in islice(_units(text), _MOST_UNITS):
         for place, base, offset in _relations(step, places):
             if base in known and place not in known:
-                known[place] = known[base] + offset
+                known[place] = known[base].moved(offset)
     return known.get(places.last)
 
 
-def _relations(text: str, places: Places) -> Iterator[tuple[int, int, complex]]:
-    """Yield each stated position: a place, the place from which it is measured, and the kilometers east and north.
+def _relations(text: str, places: Places) -> Iterator[tuple[int, int, TownPoint]]:
+    """Yield each stated position: a place, the place from which it is measured, and the way between them.
 
     Several moves may state one position: "the Library is 4 km east and 1 km north of the Mill".
     """
