@@ -17,6 +17,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
 from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _results as results, bind_evaluator
+from tunecheck.pipeline._figures import ExactSum
 from tunecheck.plugins import Failure
 
 
@@ -328,7 +329,7 @@ numbers = st.lists(st.floats(-1e300, 1e300), max_size=30)
 
 @given(st.lists(numbers, max_size=5))
 def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> None:
-    total = results.ExactSum()
+    total = ExactSum()
     for part in parts:
         for number in part:
             total.append(number)
@@ -339,7 +340,7 @@ def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> N
 
 
 def test_however_many_are_added_few_are_kept() -> None:
-    total = results.ExactSum()
+    total = ExactSum()
     for _ in range(50_000):
         total.append(0.1)
     total.condense()
@@ -348,7 +349,7 @@ def test_however_many_are_added_few_are_kept() -> None:
 
 
 def test_what_is_beyond_any_float_stays_so() -> None:
-    total = results.ExactSum()
+    total = ExactSum()
     for number in (1.0, math.inf, 2.0):
         total.append(number)
     total.condense()

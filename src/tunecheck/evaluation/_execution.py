@@ -41,11 +41,12 @@ from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResu
 from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
+from tunecheck.pipeline._figures import trial_metrics
 from tunecheck.pipeline._finished_rows import MAX_COLUMNS, ResultRow, RowsView, write_table
 from tunecheck.pipeline._mapping import check_binding, tools_left_out
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
-from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
+from tunecheck.pipeline._results import Aggregator, ResultsWriter
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers, row_kind_reader
 from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
