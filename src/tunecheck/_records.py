@@ -276,12 +276,12 @@ class WholeRecords:
     """
 
     def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
-        """`path` is the path of the file, if known."""
+        """`path` is the path of the file, if known; the file has `at_least` so many records."""
         self.damage = Damage()
         self.line = 0
         """The number of the line that was yielded last."""
         self._file = file
-        self._known = max(at_least, _synced_count(path) if path is not None else 0)
+        self._least_records = max(at_least, _synced_count(path) if path is not None else 0)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
@@ -289,7 +289,7 @@ class WholeRecords:
 
         offset, expected = 0, 0  # of the next line, and the number of the next record
         broken: list[tuple[int, bytes]] = []
-        least_records = self._known
+        least_records = self._least_records
 
         for line_number, line in enumerate(lines(self._file), 1):
             # A line without an end was torn by a crash; it counts as never written.

@@ -198,15 +198,16 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
 
     @functools.wraps(method)
     async def called(self: UserCalls, *args: object, **kwargs: object) -> T:
-        """Await the method in the user loop of this object; directly if that is the running loop already.
+        """Await the method in the user loop of this object, with the object's time limit.
 
-        Also directly if the object counts each call, because it then uses the run's loop.
+        Await it directly, without a limit, if a user loop runs already, or if the object `tracks_each_call`: such an
+        object uses the run's loop while it answers.
 
         Raises:
             TimedOutError: the call takes longer than the object's `limit_s`.
         """
         call = functools.partial(method, self, *args, **kwargs)
-        if self.tracks_each_call or is_in_user_loop():  # a tracking target uses the run's loop while it answers
+        if self.tracks_each_call or is_in_user_loop():
             return await call()
 
         loops: PerLoop[UserLoop] = vars(self).setdefault(_LOOPS, PerLoop())

@@ -629,7 +629,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
     `{"a": [1, 2], "b": ["x", ""]}`.
     """
     if not isinstance(value, dict):
-        raise UnusableAnswerError(f"{value!r:.60} is compared with objects but is not an object")
+        raise UnusableAnswerError(f"the call gives {value!r:.60}, but the possible values are objects")
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
 

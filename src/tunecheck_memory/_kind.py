@@ -420,7 +420,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         problem = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(f"the data set {kind.name!r} cannot be made: {problem}") from error
+        raise ConfigurationError(f"the data set {kind.name!r} fails with these arguments: {problem}") from error
 
 
 # Titles whose plain form is not that of the kind's name; the second is the GoodAI benchmark's.

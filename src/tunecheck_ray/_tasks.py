@@ -97,7 +97,7 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
         worker = f"{__version__} on Python {sys.version_info[0]}.{sys.version_info[1]}"
         driver = f"{given.version} on Python {given.python[0]}.{given.python[1]}"
         raise ConfigurationError(
-            f"a Ray worker has Tunecheck {worker}, the driver {driver}; use one version on all nodes"
+            f"a Ray worker has Tunecheck {worker}, the driver {driver}; use the same Tunecheck and Python on all nodes"
         )
 
     if given.workspace is not None:

@@ -66,7 +66,10 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _service(options: ServeOptions) -> local.Service:
-    """Return the service that the options name, or raise ConfigurationError unless they name exactly one."""
+    """Return the service that the options name, or raise ConfigurationError unless they name exactly one.
+
+    For `--simulated`, the workspace's `endpoints/simulated.yaml` replaces the built-in endpoint, and needs trust.
+    """
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints import ReplayEndpoint
 

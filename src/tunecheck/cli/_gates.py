@@ -310,6 +310,8 @@ def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[flo
 def parse_gate(text: str) -> Gate:
     """Return the gate in a text `metric>=number` or `metric[group]>=number`; the number may be a percentage.
 
+    The sign is `>=`, `>`, `<=`, `<` or `==`.
+
     Raises:
         ConfigurationError: the text has another form.
     """

@@ -117,13 +117,13 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
         raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
 
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
-        raise ConfigurationError(f"margin must be 0 or more, not {settings.margin!r}")
+        raise ConfigurationError(f"margin must be a finite number of 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows must be 0 or more, not {settings.rows!r}")
 
     for name, accepted in settings.guards.items():
         if not 0 <= accepted < math.inf:
-            raise ConfigurationError(f"guard {name!r}: the margin must be 0 or more, not {accepted!r}")
+            raise ConfigurationError(f"guard {name!r}: margin must be a finite number of 0 or more, not {accepted!r}")
 
     how = settings.pair_by
     if how not in PAIR_BY:

@@ -130,7 +130,10 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 
 
 def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[views.Part]:
-    """Yield the chart of the `decided` run's metrics; for several runs, first their table and the pair's names."""
+    """Yield the chart of the `decided` run's metrics, after the runs' table and the pair's names.
+
+    The table is left out if the runs were not ranked, and the names if there are only two runs.
+    """
     if comparison.best is not None:
         yield _iterations_table(comparison)
     if len(comparison.against) > 1:

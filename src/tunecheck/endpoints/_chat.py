@@ -129,7 +129,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Note the model, and return the address to post to; a base address gets `/chat/completions`."""
+        """Note the model, if the definition names one; return the address, a base address with `/chat/completions`."""
         self._model = self._text("model", definition)
 
         path = _path(url)

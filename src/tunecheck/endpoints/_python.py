@@ -118,7 +118,7 @@ class PythonEndpoint(base.Endpoint):
         return {"kind": self.kind, "function": self._reference, "source": self._source, "parameters": self._parameters}
 
     async def close(self) -> None:
-        """End threads, event loop and process. A later call starts new ones."""
+        """End the threads, event loop and process of the running loop. A later call starts new ones."""
         state = self._states.take()
         if state is not None:
             state.threads.shutdown()

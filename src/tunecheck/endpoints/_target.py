@@ -278,7 +278,7 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
         return [{"role": "user", "content": value}]
 
     if not isinstance(value, list) or not value:
-        raise ValueError(f"column {columns} must hold a text or a list of messages")
+        raise ValueError(f"column {columns} must hold a text or a list of at least one message")
 
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
@@ -287,10 +287,12 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
 
 
 def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[str, tuple[ValuePath]]:
-    """Return the path of each mapped column; `places` has the file and line of names that a file declares.
+    """Return the path for each request part in the mapping, as a tuple of one: `_DEFAULTS` has several for a part.
+
+    A value is `${data.a.b}` or the name of a column. `places` has the file and line of names that a file declares.
 
     Raises:
-        ConfigurationError: a name is unknown, or a reference does not begin with `${data.`.
+        ConfigurationError: a name is unknown, or a reference is not to the data.
     """
     prefixes = {name: f"{places[name]}: " if name in places else "" for name in mapping}
     return {name: (_column_path(name, text, prefixes[name]),) for name, text in mapping.items()}

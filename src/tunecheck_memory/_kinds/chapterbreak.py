@@ -110,7 +110,10 @@ class _Passage:
             chosen += random.sample(unused, min(count - len(chosen), len(unused)))
 
         if len(chosen) < count:
-            raise DataError(f"{self.where}: needs {count} beginnings of other chapters, but has {len(chosen)}")
+            raise DataError(
+                f"{self.where}: a question needs {count} different beginnings of other chapters as wrong options, "
+                f"but there are only {len(chosen)}"
+            )
         return chosen
 
 
