@@ -131,7 +131,7 @@ def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str,
 
 def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     live = LiveServer(recorded(STDIO), STDIO)
-    [begun] = live._in_use.values()
+    [begun] = live._kept.values()
     process = begun.session._transport._process  # type: ignore[union-attr]
     live_backend(live).call(add("Emma"))
     assert live_backend(live).call(LIST).value == {"books": {}}
@@ -173,7 +173,7 @@ def test_sessions_are_kept_in_the_states_they_are_in(live: LiveServer) -> None:
     for number, before in enumerate([(), (add("Emma"),), (), (add("Emma"),)]):
         refused = FunctionCall("lend_book", {"title": "Dracula", "reader": f"reader {number}"})
         assert live_backend(live, before).call(refused).error
-    assert [begun.written for begun in live._in_use.values()] == [[], ['add_book(title="Emma")']]
+    assert [begun.written for begun in live._kept.values()] == [[], ['add_book(title="Emma")']]
 
 
 def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:

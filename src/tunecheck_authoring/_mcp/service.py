@@ -218,7 +218,7 @@ class LiveServer:
         self._shown = shown_server(server)
 
         self._idle = SessionPool(server, time_limit_s)
-        self._in_use: dict[str, _LiveSession] = {}
+        self._kept: dict[str, _LiveSession] = {}
 
         self._redactor = Redactor()
         for name, value in os.environ.items():
@@ -248,20 +248,20 @@ class LiveServer:
 
     def close(self) -> None:
         """End all sessions."""
-        for live in self._in_use.values():
+        for live in self._kept.values():
             live.session.close()
-        self._in_use.clear()
+        self._kept.clear()
         self._idle.close()
 
     def _keep_session(self, live: _LiveSession) -> None:
         """Keep a session for further calls in its state; close the oldest if there are too many."""
         # One session in each state is enough.
-        if live.state in self._in_use:
+        if live.state in self._kept:
             live.session.close()
             return
-        self._in_use[live.state] = live
-        if len(self._in_use) > _MOST_KEPT:
-            self._in_use.pop(next(iter(self._in_use))).session.close()
+        self._kept[live.state] = live
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.pop(next(iter(self._kept))).session.close()
 
     def _start_session(self) -> _LiveSession:
         """Start a session in the recorded first state; the very first session records that state.
@@ -295,11 +295,11 @@ class LiveServer:
         # Go back along the calls that led to the state, to a kept session or to the start.
         route: list[RecordedCall] = []
         at = state
-        while at not in self._in_use and at != self.recording.start:
+        while at not in self._kept and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
 
-        live = self._in_use.pop(at) if at in self._in_use else self._start_session()
+        live = self._kept.pop(at) if at in self._kept else self._start_session()
         for call in reversed(route):
             self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
