@@ -84,7 +84,7 @@ def plain_name(name: str) -> str:
 # no white space and no ASCII punctuation but `_`; after the first character also digits, `-` and `.`
 NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
 """A name of a function or of an argument in any script: `get_time`, `weather.get-now`, `天气`; not `2nd` or `-x`."""
-_PYTHON_NAME = re.compile(NAME)
+PYTHON_NAME = re.compile(NAME)
 
 
 def positional_count(arguments: dict[str, JSON]) -> int:
@@ -559,7 +559,7 @@ def _python(call: FunctionCall) -> str:
     Raises:
         ValueError: the function's name is not valid in Python.
     """
-    if not _PYTHON_NAME.fullmatch(call.name):
+    if not PYTHON_NAME.fullmatch(call.name):
         raise ValueError(f"{quoted(call.name)} is not a valid Python name; write these calls in another format")
 
     positions = [str(position) for position in range(positional_count(call.arguments))]
@@ -568,7 +568,7 @@ def _python(call: FunctionCall) -> str:
 
     named = {key: value for key, value in call.arguments.items() if key not in positional}
     # Names such as `city name` cannot stand before `=`.
-    plain = {key: value for key, value in named.items() if _PYTHON_NAME.fullmatch(key)}
+    plain = {key: value for key, value in named.items() if PYTHON_NAME.fullmatch(key)}
     written += [f"{key}={value!r}" for key, value in plain.items()]
     if len(plain) < len(named):
         written.append(f"**{ ({key: value for key, value in named.items() if key not in plain})!r}")

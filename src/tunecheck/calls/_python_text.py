@@ -30,6 +30,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import (
     MAX_TEXT_DEPTH,
     NAME,
+    PYTHON_NAME,
     CutOffError,
     FunctionCall,
     UnreadableError,
@@ -39,7 +40,6 @@ from tunecheck.calls._model import (
     quoted,
 )
 
-_NAME = re.compile(NAME)
 # white space and comments; matches the empty text, too
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 
@@ -113,7 +113,7 @@ class PythonScanner:
     def call(self) -> FunctionCall:
         """Read one call, `f(a=1)`, and move past it; a positional argument is named by its number ("0", "1", …)."""
         self._skip()
-        name = _NAME.match(self.text, self.position)
+        name = PYTHON_NAME.match(self.text, self.position)
         if not name:
             self._fail("expected the name of a function")
         self.position = name.end()
@@ -341,7 +341,7 @@ class PythonScanner:
 
     def _word(self) -> JSON:
         """Read True, False, None, or JSON's true, false, null; any other name raises an error."""
-        match = _NAME.match(self.text, self.position)
+        match = PYTHON_NAME.match(self.text, self.position)
         if not match:
             self._fail("expected a literal")
 

@@ -16,14 +16,13 @@ from typing import Literal, cast
 
 from tunecheck._json import JSON
 from tunecheck.calls import MAX_CALLS, MAX_CHARACTERS, FunctionCall, Reading, decode, positional_count
-from tunecheck.calls._model import MAX_TEXT_DEPTH, NAME, UnreadableError
+from tunecheck.calls._model import MAX_TEXT_DEPTH, NAME, PYTHON_NAME, UnreadableError
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import holds_calls
 
 NO_CALL = "the answer holds no call"
 
-_NAME = re.compile(NAME)
 # a text that is one fenced code block: a line with ```python, then `[ls()]`, then ```; group 1 is its content
 _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 # an empty answer: white space, backticks or an empty list
@@ -200,7 +199,7 @@ class _NestedScanner(PythonScanner):
 
     def _word(self) -> JSON:
         """Read a literal, or a call inside a call's arguments; the call becomes the argument's value."""
-        name = _NAME.match(self.text, self.position)
+        name = PYTHON_NAME.match(self.text, self.position)
         if name is None or not self.text.startswith("(", name.end()):
             return super()._word()
 

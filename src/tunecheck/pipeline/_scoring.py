@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
 from tunecheck._files import CallsRead, Failure, MetricEntry
-from tunecheck._json import JSON, MISSING, Missing, ValuePath, content_hash, dumps, find_value, plain
+from tunecheck._json import ALWAYS_PLAIN, JSON, MISSING, Missing, ValuePath, content_hash, dumps, find_value, plain
 from tunecheck._loops import end_if_forked
 from tunecheck.calls._model import decode_calls
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
@@ -370,9 +370,6 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 """Types whose values cannot be changed, so they need no copy."""
 
-_ALWAYS_PLAIN = frozenset({str, bool, type(None)})
-"""Types whose values are all JSON. A float may be NaN, and an integer may be too long."""
-
 _DEEPEST_COPY = 200
 """Maximum depth of nested values that are copied, so that no value exceeds Python's recursion limit."""
 
@@ -559,7 +556,7 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     # The common case first: most values are plain already.
     for key, value in values.items():
-        if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain_number(value)):
+        if type(key) is str and (type(value) in ALWAYS_PLAIN or _is_plain_number(value)):
             if type(value) is str and len(value) > _MOST_BYTES:
                 raise ValueError(_TOO_LARGE.format(name, key))
             output[key] = cast("JSON", value)
