@@ -659,7 +659,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
             calls = calls if isinstance(calls, list) else [calls]
             names = [_called_tool(call) for call in calls]
             groups = [definition.get("functions") or [definition] for definition in definitions]
-            # An OpenAPI definition holds its functions under `functions`; another definition is one function.
+            # An OpenAPI definition holds its functions under `functions`; any other definition is one function.
             defined = {definition["name"] for group in groups for definition in group}
             if not set(names) <= defined | _BUILT_IN:
                 return "Tool definitions for all tool calls must be provided."

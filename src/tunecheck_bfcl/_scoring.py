@@ -430,7 +430,7 @@ def useful_workers(path: Path) -> int:
     It is limited by the processors, the categories (a process scores whole categories), and the bytes to read.
     """
     files = [file for group in find_results(path).models.values() for file in group]
-    # The processors that this process may use, which can be fewer than the machine has.
+    # The number of processors that this process may use; the machine may have more.
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
 

@@ -382,7 +382,7 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
         if isinstance(thought, dict) and thought.get("encrypted_content"):
             yield thought
 
-    # A message that only has calls needs no item without content.
+    # A message with calls and without content gets no item for the content.
     if content not in (None, "", []) or not calls:
         yield {"role": role, "content": _content(content, "output" if role == "assistant" else "input")}
 

@@ -342,7 +342,7 @@ def _is_in_number(form: str, value: float) -> bool:
 
 
 def _same_length_lower(text: str) -> str:
-    """Return the text in lower case, without the few changes that would lengthen the text, such as that of "İ"."""
+    """Return the text in lower case; a letter that would become two characters, such as "İ", stays as it is."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower

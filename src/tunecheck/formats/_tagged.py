@@ -205,7 +205,7 @@ class _ValueReader:
         if self._value_end < start:
             self._find_closing_tag(start, opening["key"])
 
-        # Another argument begins inside the value, so the closing tag is that of the later one.
+        # If another argument begins inside the value, the closing tag that was found belongs to that argument.
         next_argument = shape.argument.search(text, start, self._value_end)
         if next_argument and self._mention_end <= next_argument.start():
             return text[start : next_argument.start()].strip(), next_argument.start()

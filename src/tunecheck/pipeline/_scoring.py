@@ -96,7 +96,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A plain value in the mapping itself."""
+    """A value that the mapping gives itself, in place of a reference to a column."""
 
     value: JSON
 

@@ -330,7 +330,7 @@ _CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
 @dataclass(frozen=True, slots=True)
 class GroundTruthCall:
-    """A call of the ground truth as text and, unless it cannot be read (`problem`), as a call."""
+    """A call of the ground truth: its text, and the call that was read, or the `problem` if it cannot be read."""
 
     text: str
     call: FunctionCall | None

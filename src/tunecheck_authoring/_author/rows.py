@@ -570,7 +570,10 @@ class Trial:
         return found and files.Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
-        """Yield mistakes: a call, a description, and the turns without the call or with one changed argument of it."""
+        """Yield each mistake as the right call, a description, and the turns with the mistake.
+
+        A mistake leaves out the call, or changes one argument of it.
+        """
         random = Random(f"{row} {self._seed}")
         for number, turn in enumerate(turns):
             for at, call in enumerate(turn):

@@ -369,7 +369,7 @@ def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
 
 
 def _below(pattern: str, step: str) -> str:
-    """Return the pattern of a child; nested items of one kind (folders in folders) share a pattern."""
+    """Return the pattern of a child. Items inside items (folders in folders) have the pattern of the outer ones."""
     return pattern if step == "*" and pattern.endswith(".*") else f"{pattern}.{step}"
 
 

@@ -150,7 +150,7 @@ SHAREGPT = Form("sharegpt", "a file of ShareGPT's conversations", is_sharegpt, s
 # -- xLAM
 
 _XLAM_KEYS = frozenset(("query", "tools", "answers"))
-# Names of types in Python and JSON Schema, by the name in JSON Schema.
+# The type in JSON Schema for each name that Python or JSON Schema has for it.
 _TYPE_NAMES = {
     **dict.fromkeys(("str", "string", "text"), "string"),
     **dict.fromkeys(("int", "integer"), "integer"),
