@@ -103,7 +103,7 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
 
 _METRIC = "memory"
 _MOST_POINTS = 1e15
-_RULES = 2
+_RULES = 3
 """The version of the rules. Increase it if a rule changes, so that recorded verdicts are not reused."""
 
 # The most reasons of a score that a verdict shows

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -30,7 +29,7 @@ from tunecheck.plugins import JSON, dumps
 from tunecheck_memory import AskJudge, FinishedTest, GenerationContext, Kind, MemoryTest, Points, Say, Score
 from tunecheck_memory._events import Outcome
 from tunecheck_memory._kind import Replied, Scene, Step, Steps, Wait
-from tunecheck_memory._kinds.replies import UndecidedError, read_lenient
+from tunecheck_memory._kinds.replies import UndecidedError, plain_words, read_lenient
 from tunecheck_memory._wording import Menu, fill
 
 Wanted = Literal["drinks", "dishes"]
@@ -287,50 +286,34 @@ def _join_items(items: Sequence[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-# -- a judge by words. Patterns without IGNORECASE read the reply in lower case.
+# -- a judge by words. The patterns read the reply in lower case.
 
 # The most words of a sentence in which names of the menu are searched
 _MOST_WORDS = 600
-_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
-
-# Parts of a reply that are not speech: stage directions (`*smiles*`, `(nods)`), emphasis, and labels such as `Guest:`.
-_ASIDE = re.compile(r"\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)|\*\*|__|`")
-_LABEL = re.compile(r"^ *(?:customer|guest|diner|me|you)\s*:\s*", re.IGNORECASE | re.MULTILINE)
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 # The reply of an assistant or a waiter instead of a guest.
 _NO_GUEST = re.compile(
-    # "as an AI", "I am a virtual assistant"
-    r"\b(?:i'm|i am|as) (?:\w+ )?an? (?:\w+ )?(?:ai|language model|virtual|digital|assistant|chatbot)\b(?! cook)"
-    # "I can't physically eat"
-    r"|\bi (?:can't|cannot|don't|do not|am unable to)(?: \w+)? (?:physically|order|drink|eat|consume|have)\b"
-    # "may I bring you", "feel free", "I would recommend"
-    r"|\b(?:how (?:can|may) i|(?:can|could|may) i (?:get|bring|offer|serve|help|interest) you|may i suggest|feel free"
-    r"|i (?:can|could) (?:help|assist|suggest|recommend|offer)|i(?:'d| would)? (?:recommend|suggest)"
-    # "would you like", "you might want to try", "we offer"
-    r"|would you like|do you prefer|what would you|let me know (?:what|which|if)"
-    r"|you (?:may|might|can|could) (?:also |want to |like to )*(?:enjoy|choose|try|consider|order|have)"
-    r"|(?:we|our restaurant) (?:offer|have|serve))\b"
+    # "as an AI", "I am a virtual assistant", "I can't physically eat"
+    r"\ban? (?:\w+ )?(?:ai|language model|assistant|chatbot)\b(?! cook)"
+    r"|\bi (?:can't|cannot|don't) (?:\w+ )?(?:eat|drink)\b"
+    # "may I bring you", "I would recommend", "would you like", "you might want to try", "we offer"
+    r"|\b(?:can|could|may) i (?:help|assist|get|bring|offer|serve|suggest)\b"
+    r"|\b(?:i(?:'d| would)?|we) (?:recommend|suggest)\b|\bwould you like\b"
+    r"|\byou (?:may|might|can|could)\b|\bwe (?:offer|have|serve)\b"
 )
 
 _ORDERS = re.compile(
     # "I'll have", "could we start with", but not "I would like to know" or "let me have a moment"
-    r"\b(?:(?:i|we)(?:'ll| will| shall|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))"
-    r"(?: \w+){0,2}? (?:have|take|go (?:\w+ )?(?:with|for)|order|try|start with|get|opt for|choose|pick|do|like|love"
-    r"|prefer|enjoy|stick with|switch to|change \w+ (?:\w+ )?to)\b(?! (?:to (?:know|ask|see|look)|(?:an?|some|another"
-    r"|few) (?:\w+ )?(?:minutes?|moments?|time|look|recommendations?)))"
-    # "please bring", "I've decided on", "give me", "make it", "how about"
-    r"|\b(?:could you|please) (?:bring|get|make)\b|\bi(?:'ve| have)? (?:want|decided on|chosen|order|settled on)\b"
-    r"|\b(?:bring|give|get) (?:me|us)\b|\b(?:make|put) (?:me|us|it|that)\b|\b(?:how|what) about\b"
-    # "Maybe the soup", but not "Maybe the soup or the salad"; "for my main"
-    r"|^(?:maybe|perhaps)\b(?!.* or )"
-    r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b"
+    r"\b(?:(?:i|we)(?:'ll| will|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))(?: \w+){0,2}? "
+    r"(?:have|take|go (?:\w+ )?(?:with|for)|order|try|start with|get|opt for|choose|do|like|love|prefer|enjoy)\b"
+    r"(?! (?:to (?:know|ask|see|look)|(?:an?|some|another|few) (?:\w+ )?(?:minutes?|moments?|time|look)))"
+    # "please bring", "give me", "how about", "for my main"; "Maybe the soup", but not "Maybe the soup or the salad"
+    r"|\bplease (?:bring|get|make)\b|\b(?:bring|give|get) (?:me|us)\b|\b(?:how|what) about\b"
+    r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b|^(?:maybe|perhaps)\b(?!.* or )"
 )
-
-# "And the rice pudding" after "I'll have the goulash."
-_CONTINUES = re.compile(r"(?:and|also|plus|as well as|along with)\b")
 
 # "I'd still like the onion tart, as planned" orders nothing new.
 _KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|before)|remain)\b")
@@ -338,33 +321,26 @@ _KEEPS = re.compile(r"\b(?:still|keep|as (?:originally )?(?:planned|ordered|befo
 # "instead of the goulash" names a dish that is not ordered.
 _INSTEAD_OF = re.compile(r"\b(?:instead of|in place of|rather than)\b[^,.;!?]*")
 
-# "The paella sounds tempting" is no order.
-_PRAISES = re.compile(r"\b(?:sounds?|looks?|seems?|tempting|delicious|lovely|wonderful|available)\b")
+# "Is the soup good?", "The paella sounds tempting"
+_WEIGHS = re.compile(r"\?|\b(?:sounds?|looks?|tempting|delicious)\b")
 
 _COMPLAINS = re.compile(
     # "a mix-up", "this is wrong"
     r"\b(?:mix(?:ed)?[- ]?up|mistaken?|misunderst\w+|confus\w+|error|wrong|incorrect|oversight|supposed to|actually)\b"
-    # "I didn't order", "that's not what I asked for"
-    r"|\b(?:didn't|did not|don't (?:think|believe|recall)|never|not (?:what|the))\b[^.?!]{0,40}\b"
-    r"(?:order|ordered|asked|requested|chose|wanted)\b"
-    # "I had originally ordered", "where is my"
+    # "I didn't order", "that's not what I asked for", "I had originally ordered"
+    r"|(?:n't|\bnot|\bnever)\b[^.?!]{0,40}\b(?:ordered|order|asked|requested|chose|wanted)\b"
     r"|\b(?:i|we|i'd|i've) (?:had |have |originally |specifically )*(?:ordered|asked for|requested|chose|expected)\b"
-    r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
 )
 
-_FORGOT = re.compile(
-    # "I don't remember", "I'm not quite sure"
-    r"\b(?:don't|didn't|do not|did not|can't|cannot|couldn't|not)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b"
-    # "I haven't had a drink yet"
-    r"|\b(?:forgot|haven't (?:had|ordered)|didn't (?:have|order) (?:a|any))\b"
-)
+# "I don't remember", "I'm not quite sure", "I haven't had a drink yet"
+_FORGOT = re.compile(r"(?:n't|\bnot|\bcannot)\b[^.?!]{0,30}\b(?:recall|remember|sure|certain)\b|\bforgot\b|\bhaven't\b")
 
 # The name of an entry ends before its side dishes and its sorts: "Onion Tart" in "Onion Tart with Gruyere", "Tea" in
 # "Tea (black or green)".
 _NAME_END = re.compile(r"\s*(?:,|\(|\bwith\b|\bserved\b|\bin\b|\bon\b|\bover\b)", re.IGNORECASE)
 
-# "number 14", "no. 14", "#14"
-_NUMBER = re.compile(r"(?:\bnumber|\bno\.|#|\boption)\s*([0-9]{1,4})\b")
+# "number 14", "no. 14"
+_NUMBER = re.compile(r"\b(?:number|no\.|option)\s*([0-9]{1,4})\b")
 
 # "I'll take that" orders the entries of the sentence before.
 _THAT = re.compile(r"\b(?:that|it|those|them|both)\b")
@@ -407,7 +383,8 @@ class WordJudge:
             ConfigurationError: Only a model can answer this question.
         """
         values = request.values
-        reply = _spoken_words(_text(values, "reply"))
+        # "#14" means "number 14"; otherwise # is a mark of emphasis, which `plain_words` removes.
+        reply = plain_words(_text(values, "reply")[:_MOST_REPLY].replace("#", "number ")).lower()
         answer: dict[str, JSON]
         match request.purpose:
             case "restaurant_follows_role":
@@ -428,15 +405,6 @@ class WordJudge:
         return dumps(answer).decode()
 
 
-def _spoken_words(reply: str) -> str:
-    """Return the guest's words in a reply, in lower case.
-
-    Stage directions, emphasis and labels such as "Guest:" are removed: "Guest: *smiles* The soup!" gives "the soup!".
-    """
-    text = re.sub(r"[ \t\r\f\v]+", " ", reply[:_MOST_REPLY].translate(_QUOTES))
-    return _LABEL.sub("", _ASIDE.sub(" ", text)).strip().lower()
-
-
 def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str, JSON]]:
     """Return the items that a reply orders, each in the form of the judge's answer.
 
@@ -444,24 +412,32 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
     entry either, the words of the first ordering sentence are an item that is not on the menu.
     """
     entries = menu.drinks if are_drinks else menu.dishes
-    names = _Names(entries)
-    sentences = [*_sentences(reply, names)]
-    ordering = [sentence for sentence in sentences if sentence.orders]
+    # A name ends before "with" and the like: "onion tart" for "Onion Tart with Gruyere".
+    names = {number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()}
+    ordering, ordered, named = list[str](), list[int](), list[int]()
+    previous: list[int] = []
 
-    numbers = _distinct_entries(ordering)
-    if not numbers and _is_brief(reply):
-        numbers = _distinct_entries(sentences)
+    for sentence in filter(str.strip, _SENTENCE_END.split(reply)):
+        text = _INSTEAD_OF.sub("", sentence)
+        orders = _ORDERS.search(text) is not None or (bool(ordering) and text.startswith("and "))
+        # "The goulash sounds good. I'll take that."
+        found = _named_entries(text, names) or (previous if orders and _THAT.search(text) else [])
+        previous = [] if "?" in text else found
+        named += found
+        if orders and not _KEEPS.search(text):
+            ordering.append(text)
+            ordered += found
 
-    if numbers:
-        item_names = {number: names.own_words(number, reply) if are_drinks else entries[number] for number in numbers}
-        return [_item(are_drinks, name, number, entries[number]) for number, name in item_names.items()]
+    # A reply of a few words that weighs nothing is an order, too: "The soup, thanks."
+    if not ordered and len(_WORD.findall(reply)) <= 25 and not _WEIGHS.search(reply) and not _NO_GUEST.search(reply):
+        ordered = named
+    if ordered:
+        items = {number: _own_words(entries[number], reply) if are_drinks else entries[number] for number in ordered}
+        return [_item(are_drinks, item, number, entries[number]) for number, item in items.items()]
 
     # An order of something else: "I'll have a pizza with ham" gives the item "pizza ham" without a number.
-    for sentence in ordering:
-        words = _stems(_ORDERS.sub(" ", sentence.text))
-        if words:
-            return [_item(are_drinks, " ".join(words[:12]))]
-    return []
+    words = next(filter(None, (_stems(_ORDERS.sub(" ", text)) for text in ordering)), [])
+    return [_item(are_drinks, " ".join(words[:12]))] if words else []
 
 
 def _item(is_drink: bool, name: str, number: int | None = None, entry: str = "") -> dict[str, JSON]:
@@ -469,95 +445,38 @@ def _item(is_drink: bool, name: str, number: int | None = None, entry: str = "")
     return {"is_drink": is_drink, "item": name, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
 
 
-def _is_brief(reply: str) -> bool:
-    """Return True for a reply of a few words that neither asks nor praises, such as "The soup, thanks."."""
-    asks_or_praises = "?" in reply or _PRAISES.search(reply) or _NO_GUEST.search(reply)
-    return len(_WORD.findall(reply)) <= 25 and not asks_or_praises
+def _named_entries(text: str, names: Mapping[int, str]) -> list[int]:
+    """Return the numbers of the menu's entries that a text names, in its order; then those that it has as numbers.
 
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """One sentence: its text, True if it orders something new, and the numbers of the menu's entries in it."""
-
-    text: str
-    orders: bool
-    entries: Sequence[int]
-
-
-def _sentences(reply: str, names: _Names) -> Iterator[_Sentence]:
-    """Yield the sentences of a reply with the menu's entries in them.
-
-    An order continues in a sentence that begins with "and", and "that" means the entries of the sentence before.
+    `names` are the entries' names by number. Each word of the text names at most one entry.
     """
-    previous = _Sentence("", False, ())
-    for piece in filter(str.strip, _SENTENCE_END.split(reply)):
-        text = _INSTEAD_OF.sub("", piece)
-        orders = bool(_ORDERS.search(text)) or (previous.orders and bool(_CONTINUES.match(text)))
+    from rapidfuzz import fuzz, process  # loaded when used: 15 ms
 
-        entries = names.find(text)
-        if orders and not entries and "?" not in previous.text and _THAT.search(text):
-            entries = list(previous.entries)  # "The goulash sounds good. I'll take that."
+    words = _stems(text)[:_MOST_WORDS]
+    unused, positions = words, dict[int, int]()
 
-        previous = _Sentence(text, orders and not _KEEPS.search(text), entries)
-        yield previous
+    # The best name takes its words away, then the next best is searched among the others. Similar letters alone do not
+    # suffice: "soap" is like "soup", but shares no word with it.
+    while best := process.extractOne(" ".join(unused), names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS):
+        shared = set(best[0].split()) & set(unused)
+        if not shared:
+            break
+        positions[best[2]] = min(map(words.index, shared))
+        unused = [word for word in unused if word not in shared]
+
+    written = [int(match[1]) for match in _NUMBER.finditer(text)]
+    return [*sorted(positions, key=positions.__getitem__), *(number for number in written if number in names)]
 
 
-def _distinct_entries(sentences: Iterable[_Sentence]) -> list[int]:
-    """Return the numbers of the menu's entries in these sentences, each once, in their order."""
-    return list(dict.fromkeys(number for sentence in sentences for number in sentence.entries))
+def _own_words(entry: str, text: str) -> str:
+    """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
 
-
-class _Names:
-    """The names of menu entries: the words before "with" and the like, "onion tart" for "Onion Tart with Gruyere"."""
-
-    def __init__(self, entries: Mapping[int, str]) -> None:
-        """Take the menu's entries by number, and keep the significant words of each name."""
-        self._entries = entries
-        self._names = {
-            number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()
-        }
-
-    def find(self, text: str) -> list[int]:
-        """Return the numbers of the menu's entries that a text names, in its order; then those that it has as numbers.
-
-        Each word of the text names at most one entry.
-        """
-        # The best name takes its words away, then the next best is searched among the others.
-        words = _stems(text)[:_MOST_WORDS]
-        unused, positions = words, dict[int, int]()
-
-        while best := self._most_alike(unused):
-            number, shared = best
-            positions[number] = min(map(words.index, shared))
-            unused = [word for word in unused if word not in shared]
-
-        written = [int(match[1]) for match in _NUMBER.finditer(text)]
-        return [*sorted(positions, key=positions.__getitem__), *(each for each in written if each in self._entries)]
-
-    def _most_alike(self, words: Sequence[str]) -> tuple[int, set[str]] | None:
-        """Return the number of the entry whose name is most similar to the words, and the words in both.
-
-        Return None if no entry is similar enough.
-        """
-        from rapidfuzz import fuzz, process  # loaded when used: 15 ms
-
-        best = process.extractOne(" ".join(words), self._names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS)
-        if best is None:
-            return None
-        name, _, number = best
-        # Similar letters alone do not suffice: "soap" is like "soup", but shares no word with it.
-        shared = set(name.split()) & set(words)
-        return (number, shared) if shared else None
-
-    def own_words(self, number: int, text: str) -> str:
-        """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
-
-        "apple juice, cloudy" gives "cloudy apple juice". Return the entry if the guest uses none of its words.
-        """
-        name, _, sorts = self._entries[number].partition("(")
-        words = list(dict.fromkeys(_stems(text)))
-        chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
-        return " ".join(chosen) or self._entries[number]
+    "apple juice, cloudy" gives "cloudy apple juice". Return the entry if the guest uses none of its words.
+    """
+    name, _, sorts = entry.partition("(")
+    words = list(dict.fromkeys(_stems(text)))
+    chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
+    return " ".join(chosen) or entry
 
 
 def _recalls_all(drinks: JSON, reply: str) -> bool:

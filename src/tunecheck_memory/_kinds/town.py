@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -268,19 +267,15 @@ _WORDS = {
     "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20,
     "half a": 0.5, "half": 0.5, "a half": 0.5,
 }  # fmt: skip
-_FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 
-# "4", "1,5", "2½", "half a", "one more"
-_NUMBER = (
-    r"(?P<figure>\d{1,6}(?:[.,]\d{1,6})?\s?[½¼¾]?|[½¼¾]"
-    rf"|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b(?:\s(?:more|further|additional|extra|other|single))?)"
-)
+# "4", "1,5", "half a"
+_NUMBER = rf"(?P<figure>\d{{1,6}}(?:[.,]\d{{1,6}})?|\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b)"
 
 # A number of blocks or units counts as a number of kilometers.
 _UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|miles?|mi\b|block(?:s)?\b|units?\b)"
 
 # "4 km", "5-km", "3 more miles", "two blocks"
-_DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|full))?[\s-]?{_UNIT}"
+_DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|other|single|full))?[\s-]?{_UNIT}"
 
 # "north-east", "southwards", "easterly", "westbound"
 _WAY = (
@@ -288,12 +283,12 @@ _WAY = (
     r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
 )
 
-# "NE" and "N", but not the initials of "N.Y." or "S's"
-_SHORT = r"(?P<short>\b(?:NE|NW|SE|SW|[NSEW])\b(?!['.]\w))"
 _MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
 
-# A pattern of its own, because capitals count: "e" and "s" are no directions.
-_SHORT_MARK = re.compile(_SHORT)
+# "NE" and "N" next to a distance, "3 km N" and "N 3 km", but neither "Mr. N is at home" nor the initials of "N.Y."
+# Capitals count: "e" and "s" are no directions.
+_LETTERS = r"\b(NE|NW|SE|SW|[NSEW])\b(?!['.]\w)"
+_SHORT_MARK = re.compile(rf"(?i:{_DISTANCE})[\s,:;()\[\]–—-]{{0,3}}{_LETTERS}|{_LETTERS}[\s,:;()\[\]–—-]{{0,3}}(?=\d)")
 
 _FILLER = re.compile(
     r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
@@ -301,12 +296,6 @@ _FILLER = re.compile(
     r"|traveling|travelling|walking|it's|is|then)[\s(]*)*",
     re.IGNORECASE,
 )
-
-_LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
-"""The text that may stand between the parts of a move: `_FILLER` has words that join them, `_LOOSE` only signs.
-
-`_FILLER` is " in the direction " in "4 km in the direction north", `_LOOSE` is ", " in "4 km, north".
-"""
 
 
 class Move(NamedTuple):
@@ -338,60 +327,25 @@ def _marks(text: str) -> list[Move]:
 
     "Go east 4 km" gives two: one with the direction east, one with the distance 4.
     """
-    marks = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
-
-    # A single letter is a direction only next to a distance: "3 km N", but not "Mr. N is at home".
-    distances = sorted((mark for mark in marks if mark.eighths is None), key=lambda mark: mark.start)
+    marks = [_mark(match) for match in _MARK.finditer(text)]
     for match in _SHORT_MARK.finditer(text):
-        short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
-        if _is_near(short, distances, text):
-            marks.append(short)
+        assert match.lastindex is not None  # the letters' group
+        marks.append(Move(None, _EIGHTHS[match[match.lastindex].lower()], *match.span(match.lastindex)))
     return sorted(marks, key=lambda mark: mark.start)
 
 
-def _mark(match: re.Match[str]) -> Move | None:
-    """Return a matched distance or direction as an incomplete move; None if its number cannot be read."""
+def _mark(match: re.Match[str]) -> Move:
+    """Return a matched distance or direction as an incomplete move."""
     if match["distance"] is not None:
-        unit = match["unit"].lower()  # blocks and units count as kilometers
+        unit, figure = match["unit"].lower(), match["figure"].lower()
         size = next((size for beginning, size in _UNITS.items() if unit.startswith(beginning)), 1.0)
-        number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
-        return None if number is None else Move(number * size, None, match.start(), match.end())
+        number = _WORDS[figure] if figure in _WORDS else float(figure.replace(",", "."))
+        return Move(number * size, None, match.start(), match.end())
 
     # The first letters in this order are the keys of _EIGHTHS: "ne", not "en".
     word = match["way"].lower()
     letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
     return Move(None, _EIGHTHS[letters], match.start(), match.end())
-
-
-def _number(text: str) -> float | None:
-    """Return the number that a figure, a word or a fraction means; None if it cannot be read.
-
-    "1,5" is 1.5, "2½" is 2.5, "half a" is 0.5.
-    """
-    text = text.strip()
-    if text in _WORDS:
-        return float(_WORDS[text])
-
-    fraction = _FRACTIONS.get(text[-1:], 0.0)
-    figure = text[:-1].strip() if fraction else text
-    try:
-        return fraction + (float(figure.replace(",", ".")) if figure else 0.0)
-    except ValueError:
-        return None
-
-
-def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
-    """Return True if a single letter, such as N, is next to a distance; otherwise it is an initial or part of a name.
-
-    `distances` are sorted by place.
-    """
-    after = bisect_left(distances, mark.start, key=lambda distance: distance.start)
-    for distance in distances[max(0, after - 1) : after + 1]:
-        is_before = distance.end <= mark.start
-        gap = text[distance.end : mark.start] if is_before else text[mark.end : distance.start]
-        if len(gap) <= 3 and _LOOSE.fullmatch(gap):
-            return True
-    return False
 
 
 def moves(text: str) -> list[Move]:
@@ -410,7 +364,11 @@ def moves(text: str) -> list[Move]:
         index += 1
 
         is_direction = mark.eighths is not None
-        joins_next = not is_direction and _belongs_to_next(direction, mark, following, text)
+        # If directions stand on both sides, the one after counts if only joining words are between.
+        joins_next = not is_direction and any(
+            each.eighths is not None and (direction is None or _FILLER.fullmatch(text[mark.end : each.start]))
+            for each in following
+        )
 
         if direction is not None and (is_direction or joins_next):
             pairs.append(direction)
@@ -427,40 +385,19 @@ def moves(text: str) -> list[Move]:
     return [*pairs, direction] if direction is not None else pairs
 
 
-def _belongs_to_next(before: Move | None, distance: Move, following: Sequence[Move], text: str) -> bool:
-    """Return True if a distance belongs to the direction after it, not to the direction `before` it.
-
-    `following` has the next mark, if there is one. If both directions are possible, the one with only joining words
-    between counts, first the one after: in "north 3 km south", the distance belongs to south.
-    """
-    if not following or following[0].eighths is None:
-        return False
-    if before is None:
-        return True
-
-    gap = text[distance.end : following[0].start]
-    is_tight_after = _FILLER.fullmatch(gap) is not None
-    is_tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
-    return is_tight_after or (not is_tight_before and _LOOSE.fullmatch(gap) is not None)
-
-
 # -- steps, places and routes
 
 # "1. Go", "Step 2: Go", "12) Go"
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
 
-# "- Go", "  • Go"
-_BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
-
 # The space after "Go 1.5 km.", but not the full stop inside the number
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_ARROWS = re.compile(r"(?:→|⇒|➔|➜|⟶|-{1,2}>|–>|=>)")
 
 # A sentence with one of these words tells of motion, so its moves are legs of the route.
 _MOVING = re.compile(
     r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
     r"|turn|take|journey|from (?:there|here)|direction|make your way|run|cycle|ride|follow|cross|return|backtrack|start"
-    r"|then|next|finally|reach|arrive)\b|->",
+    r"|then|next|finally|reach|arrive)\b|[-=–]>|[→⇒➔➜⟶]",
     re.IGNORECASE,
 )
 
@@ -471,9 +408,6 @@ _ASIDE = re.compile(
     r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
     re.IGNORECASE,
 )
-
-# "(3 km north)" stays part of its sentence, "(7 km in all)" is left out.
-_BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
 
 # The words before the distance in a statement of a position: "The Library is about "
 _FACT = re.compile(
@@ -502,30 +436,20 @@ class Places:
     """The names of all places of a route: the start first, the destination last."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Build one pattern that finds all names, the longest first; "the" inside a name may be added.
-
-        "Fountain of Lions" is also found as "fountain of the Lions".
-        """
+        """Build one pattern that finds all names."""
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
         self.last = len(unique) - 1
         self._numbers = {name: number for number, name in enumerate(unique)}
 
         # The longest name first, or "Mill" would hide "Mill Street".
         longest_first = sorted(unique, key=len, reverse=True)
-        shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
+        shapes = [r"\s+".join(map(re.escape, name.split())) for name in longest_first]
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[RoutePlace]:
         """Return the places that a text names, in order."""
-        return [
-            RoutePlace(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)
-        ]
-
-    def _number(self, text: str) -> int:
-        """Return the number of the place with this name, with or without "the"."""
-        words = text.lower().split()
-        bare = " ".join(word for word in words if word != "the")
-        return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
+        matches = self._pattern.finditer(text)
+        return [RoutePlace(self._numbers[" ".join(match[0].lower().split())], *match.span()) for match in matches]
 
     def masked(self, text: str) -> str:
         """Return the text with signs in place of the places' names, because "West End" is not a direction.
@@ -558,7 +482,7 @@ _Leg: TypeAlias = tuple[Move, int | None]
 def read_routes(text: str, places: Places) -> list[Route]:
     """Return all routes that a text describes, in order; statements of where places lie are not routes."""
     routes: list[Route] = [Route()]
-    for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
+    for step, number in islice(_units(text), _MOST_UNITS):
         legs = _legs(step, places, routes[-1])
         has_moves = routes[-1].legs or not routes[-1].complete
         if has_moves and number == 1:  # another numbered list
@@ -624,12 +548,10 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
             continue
 
         item = _ITEM.fullmatch(line)
-        bullet = _BULLET.fullmatch(line)
-        words = bullet[2] if bullet else line
         continues_step = item is None and step is not None and (not blank or line[:2].isspace())
 
         if step is not None and continues_step:
-            step.append(words)
+            step.append(line)
         else:
             if step is not None:
                 yield "\n".join(step), number
@@ -637,7 +559,7 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
                 step, number = [item[2]], int(item[1])
             else:
                 step = None
-                yield from ((sentence, None) for sentence in _SENTENCE_END.split(words.strip()) if sentence)
+                yield from ((sentence, None) for sentence in _SENTENCE_END.split(line.strip()) if sentence)
         blank = False
 
     if step is not None:
@@ -664,8 +586,6 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 
     If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
     """
-    # A remark in brackets, "(a total of 7 km)", must not end the sentence like other asides.
-    text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
 
     legs = [(each.move, each.goal) for each in placed if not each.fact and each.move.is_complete]
@@ -701,7 +621,6 @@ def _leg_from_facts(
     1. A stated position in a step of motion: "Go to the Library. It is 3 km north of the Chapel."
     2. One direction and a distance, apart: "Head north to the Library. The Library is 3 km away."
     3. The destination's position, after a route has begun: "The Library is 3 km north of the Chapel."
-    4. An incomplete move to a place: "Head north to the Library."
 
     `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
     no move.
