@@ -2,7 +2,7 @@
 
 | endpoint | agent | a request holds | a suggested reply |
 |---|---|---|---|
-| a model | `EndpointAgent` | the newest exchanges that fit (`Window`) | is adopted without a call |
+| a model | `EndpointAgent` | the newest exchanges that fit | is adopted without a call |
 | `StatefulEndpoint` | `RememberingAgent` | only the new message | is passed on, and may be adopted |
 
 `MemoryAgentEndpoint` is the stateful endpoint behind an HTTP server. A message that the service's content filter
@@ -34,70 +34,6 @@ class _Exchange(NamedTuple):
     message: str
     reply: str
     tokens: int
-
-
-class Window:
-    """The earlier exchanges that the next prompt repeats. A prompt has at most `limit` tokens (None: no limit).
-
-    If a new message does not fit, the oldest exchanges are dropped whole and never return. A message that exceeds the
-    limit by itself is sent alone. The window depends only on messages and replies, so a conversation that is replayed
-    from an event log has the same window.
-
-    Raises:
-        ConfigurationError: The limit is below 1.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, limit: int | None = None) -> None:
-        """Begin with no exchanges; raise ConfigurationError for a limit below 1 token."""
-        # Each message is counted twice: when exchanges are dropped for it, and when it is kept.
-        self._tokenizer = CountingOnce(tokenizer)
-        self._limit = limit
-        if limit is not None and limit <= 0:
-            raise ConfigurationError(f"max_prompt_size must be at least 1 token, not {limit}")
-        self._kept: deque[_Exchange] = deque()
-        self._used = 0
-
-    def prompt(self, message: str) -> list[Mapping[str, JSON]]:
-        """Drop the oldest exchanges until a new message fits; return the prompt, which ends with the message."""
-        self.make_room(message)
-        prompt: list[Mapping[str, JSON]] = []
-        for exchange in self._kept:
-            prompt.append({"role": "user", "content": exchange.message})
-            prompt.append({"role": "assistant", "content": exchange.reply})
-        return [*prompt, {"role": "user", "content": message}]
-
-    def make_room(self, message: str) -> None:
-        """Drop the oldest exchanges, for good, until a new message fits."""
-        needed = self._tokens_of(message)
-
-        while self._limit is not None and self._kept and self._used + needed > self._limit:
-            self._used -= self._kept.popleft().tokens
-
-    def keep(self, message: str, reply: str) -> None:
-        """Add an exchange, which later prompts repeat."""
-        exchange = _Exchange(message, reply, self._tokens_of(message) + self._tokens_of(reply))
-        self._kept.append(exchange)
-        self._used += exchange.tokens
-
-    def resize(self, limit: int | None) -> None:
-        """Change the token limit (None for no limit), and count the kept exchanges again.
-
-        Dropped exchanges stay dropped.
-        """
-        self._limit = limit
-        exchanges = [*self._kept]
-        self.clear()
-        for exchange in exchanges:
-            self.keep(exchange.message, exchange.reply)
-
-    def clear(self) -> None:
-        """Forget all exchanges."""
-        self._kept.clear()
-        self._used = 0
-
-    def _tokens_of(self, text: str) -> int:
-        """Return the tokens of a message with this text; 0 if there is no limit, because counting takes time."""
-        return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
 class Agent(ABC):
@@ -209,18 +145,32 @@ def agent_for(
 
 
 class EndpointAgent(Agent):
-    """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
+    """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size` tokens.
 
-    It adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined again.
+    If a new message does not fit, the oldest exchanges are dropped whole and never return. A message that exceeds the
+    limit by itself is sent alone. What is kept depends only on messages and replies, so a conversation that is replayed
+    from an event log has the same prompts.
+
+    The agent adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined
+    again.
+
+    Raises:
+        ConfigurationError: The limit is below 1.
     """
 
     def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
         super().__init__(endpoint)
         self._endpoint = endpoint
-        self._window = Window(tokenizer, max_prompt_size)
+        # Each message is counted twice: when exchanges are dropped for it, and when it is kept.
+        self._tokenizer = CountingOnce(tokenizer)
+        self._limit = max_prompt_size
+        if max_prompt_size is not None and max_prompt_size <= 0:
+            raise ConfigurationError(f"max_prompt_size must be at least 1 token, not {max_prompt_size}")
+        self._kept: deque[_Exchange] = deque()
+        self._used = 0
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send the window's exchanges and the message to the model, unless a reply is suggested; keep the exchange.
+        """Send the kept exchanges and the message to the model, unless a reply is suggested; keep the exchange.
 
         A reply that the service's content filter declines is empty and not kept.
 
@@ -230,7 +180,7 @@ class EndpointAgent(Agent):
         if suggested is not None:
             outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
         else:
-            request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_to_utc(at_us))
+            request = ChatRequest(self._prompt(message), idempotency_key=key, sent_at=_to_utc(at_us))
 
             asked_length = len(dumps(request.messages))
             try:
@@ -241,27 +191,51 @@ class EndpointAgent(Agent):
             except ValueError as error:  # for example a request template that names a row's column
                 raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
 
-        # The exchange joins the window in the same way as one that is read from an event log.
+        # The exchange is kept in the same way as one that is read from an event log.
         self.observe(message, outcome.text or "", declined=outcome.declined)
         return outcome
 
+    def _prompt(self, message: str) -> list[Mapping[str, JSON]]:
+        """Drop the oldest exchanges until a new message fits; return the prompt, which ends with the message."""
+        self._make_room(message)
+        turns = [turn for each in self._kept for turn in (("user", each.message), ("assistant", each.reply))]
+        return [{"role": role, "content": text} for role, text in (*turns, ("user", message))]
+
     async def reset(self, key: str, at_us: int) -> None:
         """Forget the conversation; the model itself remembers nothing."""
-        self._window.clear()
+        self.observe_reset()
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """Keep an exchange in the window, unless the service declined it."""
-        self._window.make_room(message)
+        """Keep an exchange for later prompts, unless the service declined it."""
+        self._make_room(message)
         if not declined:
-            self._window.keep(message, reply)
+            exchange = _Exchange(message, reply, self._tokens_of(message) + self._tokens_of(reply))
+            self._kept.append(exchange)
+            self._used += exchange.tokens
 
     def observe_reset(self) -> None:
         """Forget the conversation."""
-        self._window.clear()
+        self._kept.clear()
+        self._used = 0
 
     def resize(self, max_prompt_size: int | None) -> None:
-        """Change the token limit of the window; dropped exchanges stay dropped."""
-        self._window.resize(max_prompt_size)
+        """Change the token limit, and count the kept exchanges again; dropped exchanges stay dropped."""
+        self._limit = max_prompt_size
+        self._kept = deque(
+            _Exchange(each.message, each.reply, self._tokens_of(each.message) + self._tokens_of(each.reply))
+            for each in self._kept
+        )
+        self._used = sum(each.tokens for each in self._kept)
+
+    def _make_room(self, message: str) -> None:
+        """Drop the oldest exchanges, for good, until a new message fits."""
+        needed = self._tokens_of(message)
+        while self._limit is not None and self._kept and self._used + needed > self._limit:
+            self._used -= self._kept.popleft().tokens
+
+    def _tokens_of(self, text: str) -> int:
+        """Return the tokens of a message with this text; 0 if there is no limit, because counting takes time."""
+        return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
 class RememberingAgent(Agent):

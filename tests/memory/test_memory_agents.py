@@ -15,7 +15,7 @@ from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoint, Usage, load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck_memory import Outcome
-from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, EndpointAgent, Window
+from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, EndpointAgent
 from tunecheck_memory._tokens import MESSAGE_TOKENS
 
 WORDS = st.text(alphabet="ab ", max_size=60)
@@ -100,16 +100,16 @@ def test_a_window_without_room_is_a_mistake_of_the_configuration(limit: int) -> 
 
 @given(TALK, st.integers(8, 120))
 def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(talk: list[tuple[str, str]], limit: int) -> None:
-    window = Window(Words(), limit)
+    endpoint = Asked(*(Completion(reply) for _, reply in talk))
+    asyncio.run(say(EndpointAgent(endpoint, Words(), limit), *(message for message, _ in talk)))
     said: list[str] = []
-    for message, reply in talk:
-        prompt = window.prompt(message)
+    for (message, reply), request in zip(talk, endpoint.requests, strict=True):
+        prompt = request.messages
         assert tokens(prompt) <= max(limit, tokens([{"content": message}]))
         texts = contents(prompt)
         kept = texts[:-1]
         assert texts == [*said[len(said) - len(kept) :], message]
         assert len(kept) % 2 == 0
-        window.keep(message, reply)
         said += [message, reply]
 
 
