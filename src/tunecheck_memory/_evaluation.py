@@ -34,7 +34,7 @@ from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, M
 from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._kind import FinishedTest, GenerationContext, Kind, Score
 from tunecheck_memory._scheduler import Settings, Test, schedule
-from tunecheck_memory._session import ClockName, Judge, Session, SessionState, TestState, make_clock
+from tunecheck_memory._session import ClockName, Judge, Session, SessionClock, SessionState, TestState
 from tunecheck_memory._tokens import CountingOnce, Tokenizer, load_tokenizer
 from tunecheck_memory._wording import SessionWording, load_filler, load_wording
 
@@ -308,7 +308,7 @@ class MemoryTarget(EndpointTargetBase):
         self._unchangeable = {name: part for name, part in self._made_of.items() if name not in _events.CHANGEABLE}
 
         # Both raise for wrong settings, before any row runs.
-        make_clock(clock)
+        SessionClock(clock)
         self._agent("", max_prompt_size)
 
     def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
@@ -349,7 +349,7 @@ class MemoryTarget(EndpointTargetBase):
             self._prepare(context.folder)
 
         # The agent begins with the first prompt size; later events of the log may change it.
-        clock = make_clock(self._clock)
+        clock = SessionClock(self._clock)
         log = _events.EventLog(_events.event_log_path(context.folder, trial), clock.now(), self._made_of)
         settings = replace(self._settings, start_us=log.start_us)
 

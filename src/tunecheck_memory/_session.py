@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from typing import Literal, Protocol, get_args
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
-from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, whole_number
+from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, error_cause, whole_number
 from tunecheck_memory import _events as effects
 from tunecheck_memory._agents import Agent
 from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
@@ -43,72 +42,54 @@ EXCHANGE_US = 1_000_000
 
 
 class SessionClock:
-    """Virtual time of a conversation: it passes with messages and jumps, and never goes back.
+    """The time of a conversation, which never goes back.
 
-    If `tells_agent` is True, the session informs the agent of jumps.
+    * `virtual`: it passes with messages and jumps.
+    * `mirrored`: as `virtual`, and the session informs the agent of jumps (`tells_agent`).
+    * `real`: the time of the machine. A jump waits; interruptions of the run count as waiting.
+
+    `machine` returns the machine's time in µs since 1970, and `sleep` waits for seconds.
+
+    Raises:
+        ConfigurationError: There is no such clock.
     """
 
-    def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
-        """Begin at a time, by default the start of virtual time."""
-        self._now_us = start_us
-        self.tells_agent = tells_agent
+    def __init__(
+        self,
+        name: ClockName = "virtual",
+        machine: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Begin at the start of virtual time, or now."""
+        if name not in (clocks := get_args(ClockName)):
+            raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
+        self.tells_agent = name == "mirrored"
+        self._machine = machine if name == "real" else None
+        self._sleep = sleep
+        self._now_us = machine() if name == "real" else START_US
 
     def now(self) -> int:
-        """Return the time."""
+        """Return the time; a real clock's is the last time if the machine's clock was set back."""
+        if self._machine is not None:
+            self.set(self._machine())
         return self._now_us
 
     def set(self, at_us: int) -> None:
         """Move the clock forward to a time; a time in the past changes nothing."""
-        # The machine's clock may have been set back.
         self._now_us = max(self._now_us, at_us)
 
     def exchanged(self) -> int:
-        """Let the time of a message and its reply pass; return the new time."""
-        self._now_us += EXCHANGE_US
-        return self._now_us
-
-    async def jump(self, until_us: int) -> int:
-        """Set the time to `until_us` without waiting; return the new time, which never goes back."""
-        self.set(until_us)
-        return self._now_us
-
-
-class RealClock(SessionClock):
-    """The time of the machine."""
-
-    def __init__(
-        self,
-        now: Callable[[], int] = lambda: time.time_ns() // 1_000,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Take the machine's clock, or a replacement: `now` in µs since 1970, `sleep` in seconds."""
-        super().__init__(now())
-        self._machine = now
-        self._sleep = sleep
-
-    def now(self) -> int:
-        """Return the machine's time, or the last time if the machine's clock was set back."""
-        self.set(self._machine())
-        return self._now_us
-
-    def exchanged(self) -> int:
-        """Return the machine's time, because it passes by itself."""
+        """Let the time of a message and its reply pass, which a real clock does by itself; return the new time."""
+        if self._machine is None:
+            self._now_us += EXCHANGE_US
         return self.now()
 
     async def jump(self, until_us: int) -> int:
-        """Wait until the machine's time is `until_us`; return the time. Interruptions of the run count as waiting."""
-        while (left := until_us - self._machine()) > 0:
+        """Set the time to `until_us`, after a wait if the clock is real; return the new time."""
+        while self._machine is not None and (left := until_us - self._machine()) > 0:
             await self._sleep(left / 1_000_000)
         self.set(until_us)
         return self.now()
-
-
-def make_clock(name: ClockName) -> SessionClock:
-    """Return a new clock of this kind; raise ConfigurationError if there is none."""
-    clocks = get_args(ClockName)
-    if name not in clocks:
-        raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
-    return RealClock() if name == "real" else SessionClock(tells_agent=name == "mirrored")
 
 
 def as_iso(at_us: int) -> str:
@@ -272,7 +253,7 @@ _YIELD_EVERY = 64
 """Other tasks may run after this many events: calls to an agent in the same process never wait for anything."""
 
 _SHOWN = 160
-"""The most characters of a message that an error shows."""
+"""The most characters of an event that an error shows."""
 
 
 class Judge(Protocol):
@@ -460,7 +441,7 @@ class Session:
             return outcome
         except EndpointError as error:
             # Services have no common code for a prompt that is too long: status 413, or a sentence in their message.
-            refused = error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
+            refused = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and refused else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
 
@@ -478,13 +459,6 @@ class Session:
         return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
 
-# Services' messages about a prompt that exceeds the model's context window: "This model's maximum context length is
-# 8192 tokens", "prompt is too long: 210000 tokens", "string_above_max_length"
-_TOO_LONG = re.compile(
-    r"context.{0,3}(?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,40}tokens"
-    r"|reduce the length|string_above_max_length|max_model_len",
-    re.IGNORECASE,
-)
 _WINDOW_ADVICE = "; the conversation no longer fits the model: give --max-prompt-size N below its context window"
 
 
@@ -498,15 +472,11 @@ def _is_paid(effect: Effect, outcome: Outcome) -> bool:
 def _effect_text(effect: Effect | None) -> str:
     """Return an effect as text for error messages.
 
-    Examples: "a message of Colours - 0: 'Red is my …'", "wait test=Colours - 0 tokens=90 seconds=0".
+    Examples: "a message of Colours - 0: 'Red is my …'", "Waiting(test='Colours - 0', tokens=90, seconds=0)".
     """
     if effect is None:
         return "the end"
     if isinstance(effect, effects.Send):
         sender = effect.test or ("filler" if effect.draws else "the introduction")
-        message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
-        return f"a message of {sender}: {message!r}"
-
-    data = to_data(effect)
-    action = str(data.pop("do")).replace("_", " ")
-    return " ".join([action, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])
+        return f"a message of {sender}: {effect.message[:_SHOWN]!r}"
+    return repr(effect)[:_SHOWN]

@@ -24,7 +24,7 @@ from tunecheck_memory import (
     Wait,
 )
 from tunecheck_memory._events import read_events
-from tunecheck_memory._session import START_US, RealClock, SessionClock
+from tunecheck_memory._session import START_US, SessionClock
 
 
 class DiedError(Exception):
@@ -201,7 +201,7 @@ async def test_a_stopped_session_finishes_its_exchange_and_begins_no_other(unbro
 
 
 def test_a_mirrored_clock_tells_the_agent_of_time_that_passes(tmp_path: Path) -> None:
-    had = have(tmp_path, clock=SessionClock(tells_agent=True))
+    had = have(tmp_path, clock=SessionClock("mirrored"))
     jumps = [(effect, outcome) for effect, outcome in had.stream if isinstance(effect, Jump)]
     assert [until for _, until in had.agent.advanced] == [outcome.at_us for _, outcome in jumps]
     assert all(start < until for start, until in had.agent.advanced)
@@ -215,8 +215,8 @@ def test_time_that_passes_is_told_again_under_its_key_when_that_was_in_flight(tm
 
     first, second = Lost(), Scripted()
     with pytest.raises(KeyboardInterrupt):
-        have(tmp_path, agent=first, clock=SessionClock(tells_agent=True))
-    have(tmp_path, agent=second, clock=SessionClock(tells_agent=True))
+        have(tmp_path, agent=first, clock=SessionClock("mirrored"))
+    have(tmp_path, agent=second, clock=SessionClock("mirrored"))
     assert second.advanced[0] == first.advanced[0]
 
 
@@ -235,8 +235,8 @@ class Machine:
         self.slept.append(seconds)
         self.us += round(seconds * 1_000_000)
 
-    def clock(self) -> RealClock:
-        return RealClock(self.now, self.sleep)
+    def clock(self) -> SessionClock:
+        return SessionClock("real", self.now, self.sleep)
 
 
 def joke_test() -> list[Test]:
@@ -262,7 +262,7 @@ async def test_a_session_that_is_stopped_while_it_waits_ends_at_once(tmp_path: P
         had.session.stop()
         await asyncio.sleep(seconds)
 
-    had = session_in(tmp_path, joke_test(), clock=RealClock(sleep=forever))
+    had = session_in(tmp_path, joke_test(), clock=SessionClock("real", sleep=forever))
     with pytest.raises(RunError, match="stopped"):
         await asyncio.wait_for(had.session.run(), 20)
     had.session.log.close()
@@ -275,7 +275,7 @@ def test_time_that_passed_while_nobody_was_there_is_not_waited_for_again(tmp_pat
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        have(tmp_path, joke_test(), clock=RealClock(machine.now, die))
+        have(tmp_path, joke_test(), clock=SessionClock("real", machine.now, die))
     machine.us += 7_000 * 1_000_000
     had = have(tmp_path, joke_test(), clock=machine.clock())
     assert had.ended == ["Jokes - 0"]

@@ -18,6 +18,7 @@ from .._faults import (
     Verdict as Verdict,
     cause_named as cause_named,
     causes as causes,
+    error_cause as error_cause,
     fault_titles as fault_titles,
     order_causes as order_causes,
     read_faults as read_faults,
