@@ -3,7 +3,7 @@
 A reply scores by the first rule that applies. A passage is a quoted text, an item of a list, or two sentences in a row.
 It tells a joke if it has at least 80% of the joke's words in order.
 
-1. No passage tells the joke, or each is denied ("you never told"): 0.
+1. No passage tells the joke: 0.
 2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke: 1.
 3. The reply tells no other joke, and has no words for several ("two jokes", "one was …, another"): 1.
 4. Otherwise the joke is one of several without a choice: 0, and not sure.
@@ -14,7 +14,6 @@ words or more.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from msgspec.structs import replace
@@ -81,20 +80,21 @@ class Jokes(Kind):
 
         The top of the module lists the rules in order.
         """
-        reply, joke = last_reply(given), expected_text(given)
+        reply, joke = plain_words(last_reply(given)), expected_text(given)
         others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]
 
-        reply = plain_words(reply)
-        passages = list(_passages(reply))
-        right = [passage for passage in passages if _tells(passage.text, joke) and not passage.denied]
+        # For each passage that tells the joke, and for each that tells another one: whether the reply chooses it
+        right, wrong = list[bool](), list[bool]()
+        for text, is_chosen, is_separate in _passages(reply):
+            if _tells(text, joke):
+                right.append(is_chosen)
+            elif any(_tells(text, other) for other in others) if others else is_separate:
+                wrong.append(is_chosen)
+
         if not right:
             return Score(0.0, ("the reply does not tell the joke",))
-
-        wrong = [passage for passage in passages if _is_another_joke(passage, joke, others)]
         tells_several = bool(wrong) or _SEVERAL.search(reply) is not None
-        chooses_right = any(passage.chosen for passage in right) and not any(passage.chosen for passage in wrong)
-
-        if chooses_right or not tells_several:
+        if not tells_several or (any(right) and not any(wrong)):
             return Score(1.0, ("the reply tells the joke",))
         return Score(0.0, ("the reply tells several jokes without choosing the right one",), sure=False)
 
@@ -130,10 +130,6 @@ _SEVERAL = re.compile(
 """Signs that a reply tells several jokes: "you told me two different jokes", "one was about …, another"."""
 
 
-# "You never told me ", at most 80 characters before a passage
-_DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
-
-
 _FEWEST_WORDS = 5
 """A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
@@ -146,45 +142,24 @@ _MOST_PASSAGES = 200
 _MOST_OTHERS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _JokePassage:
-    """A part of a reply that may be a joke; `is_separate` is True for a quoted text or a line of a list.
+def _passages(reply: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the parts of a reply that may be a joke: quoted texts, list items, and each two sentences in a row.
 
-    Words around it show that the reply chooses it (`chosen`) or denies it (`denied`).
+    With each part, say whether the words before it or its own words choose it ("the one about"), and whether it stands
+    apart from the other text, with five words or more.
     """
-
-    text: str
-    is_separate: bool
-    chosen: bool
-    denied: bool
-
-
-def _passages(reply: str) -> Iterator[_JokePassage]:
-    """Yield the parts of a reply that may be a joke: quoted texts, list items, and each two sentences in a row."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
-            yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], is_separate=True)
+            before = reply[max(0, match.start() - 160) : match.start()].rstrip()
+            lead = re.split(r"[.!?\n]", before)[-1] or before
+            is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
+            yield match[1], _CHOOSES.search(lead) is not None, is_separate
 
     # Two sentences, because a joke often is a question and its answer.
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
-        yield _passage(f"{first} {second}", "", is_separate=False)
-
-
-def _passage(text: str, before: str, *, is_separate: bool) -> _JokePassage:
-    """Return a part of a reply; the words of its lead, or its own words, show whether the reply chooses it."""
-    lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
-    chosen = bool(_CHOOSES.search(lead if is_separate else text))
-    return _JokePassage(text, is_separate, chosen, bool(_DENIED.search(lead)))
-
-
-def _is_another_joke(passage: _JokePassage, joke: str, others: list[str]) -> bool:
-    """Return True if a passage is one of the other jokes or, if these are unknown, any separate text of some words."""
-    if _tells(passage.text, joke) or passage.denied:
-        return False
-    if others:
-        return any(_tells(passage.text, other) for other in others)
-    return passage.is_separate and len(rouge_tokens(passage.text)) >= _FEWEST_WORDS
+        text = f"{first} {second}"
+        yield text, _CHOOSES.search(text) is not None, False
 
 
 def _tells(text: str, joke: str) -> bool:

@@ -210,11 +210,9 @@ class SallyAnne(Kind):
         except ValueError as error:
             return Score(0.0, (f"the reply is not JSON: {error}",))
 
-        if not isinstance(said, dict) or "answer" not in said:
-            return Score(0.0, ('the reply has no "answer"',))
-        answer = said["answer"]
+        answer = said.get("answer") if isinstance(said, dict) else None
         if not isinstance(answer, str):
-            return Score(0.0, ("the answer is not text",))
+            return Score(0.0, ('the reply has no text under "answer"',))
 
         right = answer.strip(" .").casefold() == place.strip().casefold()
         return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))

@@ -25,6 +25,7 @@ names scores by the share of right names.
 **Shopping list**: a third of the score each for items, quantities, and the absence of other items.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,9 +99,6 @@ _PAST_LEAD = re.compile(
     re.IGNORECASE,
 )
 """The text before a name of the past: "you used to be ", but not "you used to be Ann, you are "."""
-
-_PAST_TAIL = re.compile(r"[^.!?;()\n]{0,12}\b((?:previous|former|original|initial)ly|before|at first|earlier)\b", re.I)
-"""The text after a name of the past: " was it before", but not " is your name, as I said before"."""
 
 _PRESENT_BEGINS = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
 """The end of words on the past: "now" in "once Ann, now Bob", but not "know"."""
@@ -189,7 +187,7 @@ class Names(NamesKind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply has the last name as a separate word ("Ann" is not in "Joanna").
 
-        A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.
+        A name that the reply denies ("no longer Bob") or only tells of the past ("previously Bob") does not count.
         """
         text, name = replies.plain_words(replies.last_reply(given)), replies.expected_text(given)
         matches = [*replies.find_words(name.strip(), text)]
@@ -199,13 +197,12 @@ class Names(NamesKind):
 
 
 def _is_past(text: str, word: re.Match[str]) -> bool:
-    """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before".
+    """Return True if a text says that the word was true in the past: "you used to be Bob".
 
     A word of the present ends words on the past: in "once Ann, now Bob", only Ann is past.
     """
     lead = _PRESENT_BEGINS.split(text[max(0, word.start() - 80) : word.start()])[-1]
-    follows = _PRESENT_BEGINS.split(text[word.end() : word.end() + 30])[0]
-    return _PAST_LEAD.search(lead) is not None or _PAST_TAIL.match(follows) is not None
+    return _PAST_LEAD.search(lead) is not None
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
@@ -371,27 +368,22 @@ def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tu
     """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
     A listed item counts as the longest expected name that its own name contains: if milk and oat milk are expected,
-    "oat milk, 1 l" is oat milk.
+    "oat milk, 1 l" is oat milk. The quantities of an item add up; with one that is no number or beyond 1e9, the sum
+    is NaN.
     """
-    amounts: dict[str, list[JSON]] = {}
+    amounts: dict[str, float] = {}
     extra = 0
     for name, quantity in items:
         expected_name = max((each for each in expected if each in name), key=len, default=None)
         if expected_name is None:
             extra += 1
         else:
-            amounts.setdefault(expected_name, []).append(quantity)
+            amount = real_number(quantity)
+            if amount is None or abs(amount) > 1e9:
+                amount = math.nan
+            amounts[expected_name] = amounts.get(expected_name, 0) + amount
 
-    return len(amounts), sum(_same_amount(expected[name], each) for name, each in amounts.items()), extra
-
-
-def _same_amount(expected: JSON, amounts: list[JSON]) -> bool:
-    """Return True if the amounts listed for an item add up to the expected amount.
-
-    False if an amount is not a number, or beyond 1e9.
-    """
-    numbers = [number for each in amounts if (number := real_number(each)) is not None and abs(number) <= 1e9]
-    return len(numbers) == len(amounts) and expected == sum(numbers)
+    return len(amounts), sum(expected[name] == amount for name, amount in amounts.items()), extra
 
 
 def expected_quantities(given: FinishedTest) -> dict[str, JSON]:
