@@ -1,19 +1,10 @@
-"""`tunecheck memory run`: hold a benchmark's long conversations with an agent, and print its scores.
-
-The run is a new one, or continues another, by the first rule that applies:
-
-1. `--resume RUN` continues this run with its recorded options.
-2. `--resume` alone continues the newest run with the same options if it is unfinished; else the run is new.
-3. Without `--resume` and `--fresh`, the run is new, and a note names an unfinished run with the same options.
-4. `--fresh` starts a new run without looking for others.
-"""
+"""`tunecheck memory run`: hold a benchmark's long conversations with an agent, and print its scores."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -32,12 +23,6 @@ if TYPE_CHECKING:
     from tunecheck_memory._session import ClockName
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
-
-UNFINISHED = "the unfinished run of these options"
-"""The value of `--resume` without a run. It contains spaces, so no run has it as its id."""
-
-_INCIDENTAL = frozenset({"name", "concurrency", "max_cost", "prices", "regenerate", "reuse"})
-"""Options that may differ between two runs of one configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,22 +81,13 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
-        "Finish a run: name, id, beginning of an id, folder, or last. Without RUN: the unfinished run with these "
-        "options, else a new one.",
+        "Finish a run: name, id, beginning of an id, folder, or last (also without RUN).",
         "[RUN]",
         RUNNING,
-        bare=UNFINISHED,
+        bare="last",
         recorded=False,
     )
-    fresh: bool = flag("Start a new run even if one is unfinished.", RUNNING, recorded=False)
-
-    def identifying(self) -> dict[str, JSON]:
-        """Return the options that must be equal for two runs to count as runs of one configuration."""
-        return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
-
-
-_MOST_SEARCHED = 100
-"""Only this many runs, the newest, are searched for an unfinished run of the same configuration."""
+    fresh: bool = flag("Start a new run (the default).", RUNNING, recorded=False)
 
 
 @command(MemoryRunOptions)
@@ -133,20 +109,10 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
             "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
         )
 
-    # `_with_unfinished` has searched already if `--resume` was given, even if it found no run.
-    requested = options.resume
-    options, trust = cli.begin(_with_unfinished(options), invocation)
+    options, trust = cli.begin(options, invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
-
-    unfinished = None if options.fresh or requested is not None else _find_unfinished(options)
-    if unfinished is not None:
-        print(
-            f"note: this is a new run, but run {clean(unfinished)} of this configuration is unfinished. To finish it:  "
-            f"{clean(invocation.resuming(unfinished))}",
-            file=sys.stderr,
-        )
 
     outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)
@@ -158,39 +124,6 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     else:
         _print_outcome(outcome)
     return cli.FAILED if cli.every_row_failed(outcome.result, "test") else cli.DONE
-
-
-def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
-    """Replace a `--resume` without a run by the id of the unfinished run with the same options.
-
-    Print a note if there is no such run.
-    """
-    if options.resume != UNFINISHED:
-        return options
-    if options.config is None or options.endpoint is None:
-        return replace(options, resume=None)
-
-    unfinished = _find_unfinished(options)
-    if unfinished is None:
-        print("note: there is no unfinished run of this configuration; this run is new", file=sys.stderr)
-    return replace(options, resume=unfinished)
-
-
-def _find_unfinished(options: MemoryRunOptions) -> str | None:
-    """Return the id of the newest run with the same options if it can be resumed.
-
-    None if there is no such run, or if it is finished or in progress.
-    """
-    from tunecheck.runs import list_runs
-
-    for run in islice(reversed([*list_runs(options.folder)]), _MOST_SEARCHED):
-        try:
-            begun = cli.recorded_options(MemoryRunOptions, run.id, run.manifest().command)
-            if begun.identifying() == options.identifying():
-                return None if run.status() in ("finished", "running") else run.id
-        except ConfigurationError:  # another command's run, or a damaged one
-            continue
-    return None
 
 
 _PLAN_FIELDS = ("definitions", "texts", "filler", "wording", "isolated", "seed", "max_prompt_size", "unjudged", "name")

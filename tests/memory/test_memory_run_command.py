@@ -132,39 +132,17 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
 
 
 @pytest.mark.parametrize("where", [("--resume", *BEGIN), (*BEGIN, "--resume", "--quiet")])
-def test_resume_without_a_run_goes_on_with_the_unfinished_one_of_these_options(
+def test_resume_without_a_run_goes_on_with_the_last_one(
     workspace: Path, agent: Agent, where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cut_off(workspace, agent)
     asked = {key for key, _ in agent.heard}
+    other = run(capsys, *BEGIN, "--resume", "--seed", "4")
+    assert (other.code, "--seed: run" in other.err, "--fresh" in other.err) == (2, True, True)
     said = run(capsys, *where)
     assert (said.code, said.err) == (0, "")
     assert only().status() == "finished"
     assert asked < {key for key, _ in agent.heard}
-
-
-def test_resume_without_a_run_begins_one_where_none_is_unfinished(
-    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut_off(workspace, agent)
-    other = run(capsys, *BEGIN, "--seed", "4", "--definitions", "other", "--resume")
-    assert other.code == 0
-    assert "note: there is no unfinished run of this configuration; this run is new" in other.err
-    assert len([*list_runs(Path("eval_results"))]) == 2
-    assert run(capsys, "--resume").err.startswith("error: nothing to run")
-
-
-def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh(
-    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut_off(workspace, agent)
-    unfinished = only().id
-    said = run(capsys, *BEGIN, "--quiet")
-    assert said.code == 0
-    assert f"note: this is a new run, but run {unfinished} of this configuration is unfinished." in said.err
-    assert f"tunecheck memory run --resume {unfinished}" in said.err
-    assert unfinished not in said.out
-    assert run(capsys, *BEGIN, "--quiet").err == "", "the newest run of this configuration is finished"
 
 
 def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
