@@ -55,8 +55,8 @@ class LogEvent:
 
 def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
     """Yield the events that our own log has of an effect and its outcome; `before_us` is the time before it."""
-    for line in log_lines(effect, before_us, outcome):
-        yield replace(_event(dumps(line), 0, "log"), line=0)
+    for data, _ in log_lines(effect, before_us, outcome):
+        yield replace(_event(dumps(data), 0, "log"), line=0)
 
 
 def log_line(event: LogEvent) -> bytes:

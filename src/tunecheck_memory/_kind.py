@@ -423,26 +423,18 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise ConfigurationError(f"the data set {kind.name!r} fails with these arguments: {problem}") from error
 
 
-# Titles whose plain form is not that of the kind's name; the second is the GoodAI benchmark's.
-_ALIASES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
-
-
-@lru_cache(maxsize=64)
 def shipped_kind(title: str) -> type[Kind] | None:
     """Return the shipped kind with this title or name ("Spy Meeting", "spy_meeting"), or None if there is none."""
-    name = plain_title(title)
-    return shipped_kinds().get(_ALIASES.get(name, name))
+    return shipped_kinds().get(plain_title(title))
 
 
 @lru_cache(maxsize=1)
 def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the shipped kinds by their plain names."""
-    kinds = {}
-    for name, extension in PLUGIN.own_kinds[GROUP].items():
-        kind = extension.load()
-        assert isinstance(kind, type) and issubclass(kind, Kind)
-        kinds[plain_title(name)] = kind
-    return kinds
+    """Return the shipped kinds by the plain forms of their names, of their titles, and of the GoodAI benchmark's."""
+    loaded = [extension.load() for extension in PLUGIN.own_kinds[GROUP].values()]
+    kinds = [kind for kind in loaded if isinstance(kind, type) and issubclass(kind, Kind)]
+    by_title = {plain_title(text): kind for kind in kinds for text in (kind.name, kind.title)}
+    return by_title | {"conflictingpersonalinformation": by_title["conflictingpersonalinfo"]}
 
 
 def plain_title(title: str) -> str:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import structs
@@ -262,21 +262,27 @@ class EventType(IntEnum):
     DEREGISTER_CALLBACK = 10
 
 
-class _LogEntry(NamedTuple):
-    """An event in the master log; `line` is its line in the test's own log."""
+_MARKS: dict[type[Effect], tuple[EventType, str]] = {
+    effects.End: (EventType.END, "ENDS"),
+    effects.Register: (EventType.REGISTER_CALLBACK, "REGISTERS a callback"),
+    effects.Deregister: (EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback"),
+    effects.SuiteReset: (EventType.SUITE_RESET, ""),
+}
+"""The types and words of effects without further values."""
 
-    type: EventType
-    at_us: int
-    data: dict[str, JSON]
-    line: str
 
+def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[tuple[dict[str, JSON], str]]:
+    """Yield the log entries of an effect and its outcome, as data of the master log and as a line of the test's log.
 
-def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_LogEntry]:
-    """Yield the GoodAI benchmark's log entries of an effect and its outcome; `before_us` is the time before it (µs)."""
+    `before_us` is the time before the effect (µs).
+    """
     at_us, text, test = outcome.at_us, outcome.text or "", getattr(effect, "test", "")
 
-    def system(type_: EventType, words: str, **data: JSON) -> _LogEntry:
-        return _LogEntry(type_, at_us, data, f"SYSTEM ({_local(at_us)}): Test '{test}' {words}")
+    def entry(type_: EventType, time_us: int, line: str, **data: JSON) -> tuple[dict[str, JSON], str]:
+        return {"type": int(type_), "timestamp": time_us / 1_000_000, "test_id": test, "data": data}, line
+
+    def system(type_: EventType, words: str, **data: JSON) -> tuple[dict[str, JSON], str]:
+        return entry(type_, at_us, f"SYSTEM ({_local(at_us)}): Test '{test}' {words}", **data)
 
     match effect:
         case effects.Send(_, message, question):
@@ -285,8 +291,8 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
                 sent, answered = EventType.SEND_FILL, EventType.RESPONSE_FILL
             exchange = ((sent, before_us, "Test", message), (answered, at_us, "Agent", text))
             for type_, time_us, speaker, words in exchange:
-                data: dict[str, JSON] = {"message": words, "is_question": question}
-                yield _LogEntry(type_, time_us, data, f"{speaker} ({_local(time_us)}): {words}")
+                line = f"{speaker} ({_local(time_us)}): {words}"
+                yield entry(type_, time_us, line, message=words, is_question=question)
         case effects.Begin(_, tokens):
             yield system(EventType.BEGIN, "BEGINS", tokens=tokens)
         case effects.Waiting(_, tokens, seconds):
@@ -294,22 +300,8 @@ def _log_entries(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[_
             yield system(EventType.WAIT, words, tokens=tokens, time=seconds)
         case effects.Consult():
             yield system(EventType.LLM_CALL, "CALLS an LLM", response=text)
-        case effects.End():
-            yield system(EventType.END, "ENDS")
-        case effects.Register():
-            yield system(EventType.REGISTER_CALLBACK, "REGISTERS a callback")
-        case effects.Deregister():
-            yield system(EventType.DEREGISTER_CALLBACK, "DEREGISTERS its callback")
-        case effects.SuiteReset():
-            yield system(EventType.SUITE_RESET, "")
-
-
-def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[dict[str, JSON]]:
-    """Yield the lines of the master log of an effect and its outcome, as data; `before_us` is the time before it."""
-    test: str = getattr(effect, "test", "")
-    for entry in _log_entries(effect, before_us, outcome):
-        time_s = entry.at_us / 1_000_000
-        yield {"type": int(entry.type), "timestamp": time_s, "test_id": test, "data": entry.data}
+        case _ if type(effect) in _MARKS:
+            yield system(*_MARKS[type(effect)])
 
 
 def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
@@ -338,9 +330,10 @@ def write_results(
         # A message is sent at the time of the event before it; only its reply has the time of its own event.
         before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
-            file.writelines(map(dumps_line, log_lines(effect, before_us, outcome)))
+            entries = [*log_lines(effect, before_us, outcome)]
+            file.writelines(dumps_line(data) for data, _ in entries)
             messages, all_events = logs.get(getattr(effect, "test", ""), ([], []))
-            lines = [entry.line for entry in _log_entries(effect, before_us, outcome)]
+            lines = [line for _, line in entries]
             messages += lines if isinstance(effect, effects.Send) else []
             all_events += lines
             before_us = outcome.at_us

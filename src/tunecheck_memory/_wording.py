@@ -2,7 +2,7 @@
 
 * `SessionWording`: all texts of `data/wording.yml`. The user's file (`--wording`) may have any of its keys; the shipped
   file supplies the others.
-* `Menu`: the restaurant's menu. It is read from a JSON file, or from the message in which the waiter shows it.
+* `Menu`: the restaurant's menu. It is read from a JSON or YAML file, or from the message in which the waiter shows it.
 * `FillerPool` and `FillerWriter`: quiz questions with answers, and messages of a requested length made from them.
 """
 
@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import JSON, Written, dumps, loads, raise_as, read_as, read_regular, read_yaml, value_of
+from tunecheck.plugins import JSON, Written, dumps, load_yaml, raise_as, read_as, read_regular, read_yaml, value_of
 from tunecheck_memory._tokens import Tokenizer
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
@@ -137,7 +137,7 @@ class FillerWording(Written, frozen=True):
 
 
 class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "menu"}):
-    """The waiter's lines; `menu_file` is a JSON file with `{section: [entries]}`."""
+    """The waiter's lines; `menu_file` is a JSON or YAML file with `{section: [entries]}`."""
 
     setup: str
     speaker: _WithLine
@@ -158,14 +158,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
         Raises:
             ConfigurationError: The file cannot be read, or is no menu.
         """
-        file = Path(self.menu_file)
-        with raise_as(ConfigurationError, file):
-            content = read_regular(file, links=True)
-        try:
-            value = loads(content)
-        except ValueError as error:
-            raise ConfigurationError(f"{file}: not JSON: {error}") from None
-        return Menu.read(value, str(file))
+        return Menu.read(load_yaml(self.menu_file), self.menu_file)
 
 
 class JokesWording(Written, frozen=True):
