@@ -163,7 +163,7 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     Without a similar name, up to twelve are listed; "" if no other name is known. `ending` is a common suffix of names,
     such as a file extension, that is not compared.
     """
-    names = [*{word.removesuffix(ending): word for word in sorted({*known} - {name})}.values()]
+    names = sorted({*known} - {name})
     if (near := suggest_names(name, names, ending)) or not names:
         return near
 

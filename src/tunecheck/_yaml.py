@@ -217,7 +217,7 @@ class _Values:
         """Return a node as plain data; `path` leads to it, and its line is noted there.
 
         Raises:
-            _NodeError: it has a tag, or the document is too deep or too large.
+            _NodeError: it has a tag or is a number that JSON cannot hold, or the document is too deep or too large.
         """
         self.lines[path] = node.start_mark.line + 1
 
@@ -239,7 +239,13 @@ class _Values:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         assert isinstance(node, yaml.ScalarNode)
-        return _scalar(node)
+        if node.tag == _STR_TAG or node.style is not None:  # quoted
+            return str(node.value)
+
+        try:
+            return _read_scalar(node.value)
+        except ValueError as error:
+            raise _NodeError(node, str(error)) from None
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, JSON]:
         """Return a mapping node as a dict with text keys.
@@ -264,21 +270,6 @@ class _Values:
         return result
 
 
-def _scalar(node: yaml.ScalarNode) -> JSON:
-    """Return the value of a scalar node: a quoted text unchanged, else by its form.
-
-    Raises:
-        _NodeError: it is a number that JSON cannot hold.
-    """
-    if node.tag == _STR_TAG or node.style is not None:
-        return str(node.value)
-
-    try:
-        return _read_scalar(node.value)
-    except ValueError as error:
-        raise _NodeError(node, str(error)) from None
-
-
 def _read_scalar(text: str) -> JSON:
     """Return an unquoted scalar as null, true, false, number or text, by the core schema of YAML 1.2.2 (10.3.2).
 
@@ -288,10 +279,11 @@ def _read_scalar(text: str) -> JSON:
     if text in _WORDS:
         return _WORDS[text]
 
-    if _INTEGER.match(text):
-        return _integer(text, 10)
-    if _PREFIXED.match(text):
-        return _integer(text, 0)
+    if _INTEGER.match(text) or _PREFIXED.match(text):
+        try:
+            return int(text, 0 if _PREFIXED.match(text) else 10)
+        except ValueError:
+            raise ValueError(f"a whole number of {len(text)} digits is too long; quote it if text is meant") from None
 
     if _FLOAT.match(text):
         number = float(text)
@@ -302,15 +294,3 @@ def _read_scalar(text: str) -> JSON:
     if _NOT_FINITE.match(text):
         raise ValueError(f"{text} is not a number that JSON can hold; quote it if text is meant")
     return text
-
-
-def _integer(text: str, base: int) -> int:
-    """Return the text as an integer; base 0 takes the base from a prefix, 0o or 0x.
-
-    Raises:
-        ValueError: it has too many digits.
-    """
-    try:
-        return int(text, base)
-    except ValueError:
-        raise ValueError(f"a whole number of {len(text)} digits is too long; quote it if text is meant") from None

@@ -13,10 +13,7 @@ nemotron nexusraven olmo3 phi4 plamo3 pythonic qwen2.5_coder qwen3_coder qwen_ag
 _COMMANDS = {
     "init": ("tunecheck.cli._workspace:init", "Make a workspace with folders and example files."),
     "check": ("tunecheck.cli._check:check", "Check a data set or an endpoint before a run."),
-    "evaluate": (
-        "tunecheck.cli._evaluate.command:evaluate",
-        "Send a data set's rows to an endpoint and judge its answers.",
-    ),
+    "evaluate": ("tunecheck.cli._evaluate.command:evaluate", "Send rows to an endpoint and judge its answers."),
     "compare": ("tunecheck.cli._runs:compare", "Compare runs row by row and decide which to ship."),
     "report": ("tunecheck.cli._runs:report", "Write a run's report: one self-contained HTML file."),
     "view": ("tunecheck.cli._runs:view", "Show the reports of all runs in a browser."),
@@ -36,29 +33,14 @@ _EVALUATORS = {
     "meteor": ("tunecheck.evaluators._text:MeteorScoreEvaluator", "METEOR of the response against the ground truth."),
     "rouge": ("tunecheck.evaluators._text:RougeScoreEvaluator", "ROUGE of the response against the ground truth."),
     "f1_score": ("tunecheck.evaluators._text:F1ScoreEvaluator", "F1 of words shared with the ground truth."),
-    "function_call_match": (
-        "tunecheck.evaluators._calls:FunctionCallMatchEvaluator",
-        "Called functions equal the ground truth's.",
-    ),
-    "argument_match": ("tunecheck.evaluators._calls:ArgumentMatchEvaluator", "Arguments equal the ground truth's."),
-    "match": ("tunecheck.evaluators._calls:MatchEvaluator", "Calls, names and arguments equal the ground truth's."),
-    "multi_turn_state": (
-        "tunecheck.evaluators._multi_turn_state:MultiTurnStateEvaluator",
-        "State and results of simulators after every turn.",
-    ),
-    "difference": (
-        "tunecheck.evaluators._judges.shipped:DifferenceEvaluator",
-        "A model says how the response differs from the ground truth.",
-    ),
+    "function_call_match": ("tunecheck.evaluators._calls:FunctionCallMatchEvaluator", "Called functions are right."),
+    "argument_match": ("tunecheck.evaluators._calls:ArgumentMatchEvaluator", "Arguments are right."),
+    "match": ("tunecheck.evaluators._calls:MatchEvaluator", "Calls, names and arguments are right."),
+    "multi_turn_state": ("tunecheck.evaluators._multi_turn_state:MultiTurnStateEvaluator", "State after every turn."),
+    "difference": ("tunecheck.evaluators._judges.shipped:DifferenceEvaluator", "A model names the differences."),
     "relevance": ("tunecheck.evaluators._judges.shipped:RelevanceEvaluator", "A model rates the response's relevance."),
-    "groundedness": (
-        "tunecheck.evaluators._judges.shipped:GroundednessEvaluator",
-        "A model rates whether the context supports the response.",
-    ),
-    "call_judge": (
-        "tunecheck.evaluators._judges.shipped:CallJudgeEvaluator",
-        "A model judges calls with more than one right answer.",
-    ),
+    "groundedness": ("tunecheck.evaluators._judges.shipped:GroundednessEvaluator", "A model checks the context."),
+    "call_judge": ("tunecheck.evaluators._judges.shipped:CallJudgeEvaluator", "A model judges the calls."),
 }
 
 PLUGIN = Plugin(
@@ -72,15 +54,11 @@ PLUGIN = Plugin(
     commands={name: Extension(*each) for name, each in _COMMANDS.items()},
     converters={"openai": Extension("tunecheck.datasets._training:OPENAI", "Chat training files, also TRL's.")},
     targets={
-        "conversation": Extension(
-            "tunecheck.episodes._target:ConversationTarget", "Hold each row's conversation with an endpoint."
-        )
+        "conversation": Extension("tunecheck.episodes._target:ConversationTarget", "Hold each row's conversation.")
     },
     evaluators={name: Extension(*each) for name, each in _EVALUATORS.items()},
     evaluator_files={
-        "prompty/*.prompty": Extension(
-            "tunecheck.evaluators._judges.prompty:PromptyEvaluator", "LLM judges with a prompt file of the workspace."
-        )
+        "prompty/*.prompty": Extension("tunecheck.evaluators._judges.prompty:PromptyEvaluator", "LLM judges by prompt.")
     },
     endpoints={
         "azure_ml": Extension("tunecheck.endpoints._chat:AzureMLEndpoint", "An Azure ML online endpoint."),
@@ -89,7 +67,7 @@ PLUGIN = Plugin(
         "python": Extension("tunecheck.endpoints._python:PythonEndpoint", "A Python function."),
         "replay": Extension("tunecheck.endpoints._replay:ReplayEndpoint", "Recorded answers."),
         "simulated": Extension(
-            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Simulated answers: ground truth with random mistakes."
+            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Ground truth with random mistakes."
         ),
     },
     formats={name: Extension(f"tunecheck.formats._families:{name.replace('.', '_')}") for name in _FAMILIES},

@@ -34,32 +34,18 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     anew: ClassVar[str] = "without --resume"
 
     labels: str | None = option("File of rows with human labels (.jsonl .json .csv .parquet).", "FILE", _LABELS)
-    label_column: str | None = option(
-        "Column of the labels; default: label. Rows without a label are left out.", "COLUMN", _LABELS
-    )
+    label_column: str | None = option("Column of the labels; default: label.", "COLUMN", _LABELS)
     label_kind: str | None = option(
-        "Kind of labels: pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold). Default: "
-        "guessed from the labels.",
+        "pass_fail (pass, true, yes, 1 …) or score (numbers, compared with the threshold); default: guessed.",
         "KIND",
         _LABELS,
     )
-    label_threshold: float | None = option(
-        "The lowest label that counts as passed; default: the evaluator's threshold.", "N", _LABELS
-    )
+    label_threshold: float | None = option("Lowest label that passes; default: the evaluator's.", "N", _LABELS)
     limit: int | None = option("Use only the first N rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("Evaluator to calibrate; `tunecheck plugins` lists the names.", "NAME", SCORING)
-    metric: str | None = option(
-        "Metric to compare with the labels; default: the evaluator's main metric.", "METRIC", SCORING
-    )
-    save: bool = flag(
-        "Save verdicts and labels in judges/ of the results folder, to correct this judge's pass rates in all runs "
-        "there.",
-        _LABELS,
-        recorded=False,
-    )
-    out: str | None = option(
-        "Write the result and all disagreements as JSON.", "FILE", SHOWING, recorded=False, acts="writes"
-    )
+    metric: str | None = option("Metric to compare; default: the evaluator's main metric.", "METRIC", SCORING)
+    save: bool = flag("Correct this judge's pass rates with these labels in all runs.", _LABELS, recorded=False)
+    out: str | None = option("Write all results as JSON.", "FILE", SHOWING, recorded=False, acts="writes")
 
 
 @command(CalibrateOptions)

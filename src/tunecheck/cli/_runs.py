@@ -27,9 +27,7 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions(shared.JsonOptions, shared.ResultsOptions):
-    runs: list[str] | None = argument(
-        "Runs to show: names, ids, beginnings of ids, folders, or last.", "[RUN…]", default=None
-    )
+    runs: list[str] | None = argument("Runs to show: names, ids, folders, or last.", "[RUN…]", default=None)
     limit: int | None = option("List only the latest N runs.", "N", least=1)
     verify: bool = flag("Check that the named runs are complete and unchanged; exit 1 if one is damaged.")
     remove: bool = flag("Remove the folders of the named runs.")
@@ -195,21 +193,12 @@ def _verified_view(checked: list[Verified]) -> View:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
-    base: str = argument(
-        "Baseline: a run's name, id, beginning of an id, folder, or last; Azure's "
-        "evaluation_results.json; BFCL's score files.",
-        "BASE",
-    )
+    base: str = argument("Baseline: a run, Azure's evaluation_results.json, or BFCL's score files.", "BASE")
     new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the best.", "NEW [MORE…]")
     metric: list[str] | None = option(
-        "Metric to test, such as match or match.binary_aggregate (repeatable). Default: each evaluator's main metric.",
-        "M",
-        shared.STATISTICS,
+        "Metric to test (repeatable); default: each evaluator's main metric.", "M", shared.STATISTICS
     )
-    gate: bool = flag(
-        "Set the exit code by the decision: 0 ship the new run, 3 keep the base, 4 undecided, 2 invalid.",
-        shared.STATISTICS,
-    )
+    gate: bool = flag("Exit 0: ship the new run, 3: keep the base, 4: undecided, 2: invalid.", shared.STATISTICS)
     rows: int | None = option("With --details: rows to show per list; default 3.", "N", SHOWING, least=0)
     out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
@@ -251,12 +240,7 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
     runs: list[str] = argument("Runs to choose from, oldest first, named as for `compare`.", "RUN RUN [MORE…]")
-    metric: str | None = option(
-        "Metric that decides, by its name in metrics.json. Default: the data set's primary metric, else match (rows "
-        "with calls), else the first evaluator's metric.",
-        "M",
-        shared.STATISTICS,
-    )
+    metric: str | None = option("Metric that decides; default: the primary metric.", "M", shared.STATISTICS)
     base: str | None = option("The run that the others have to beat; default: the first.", "RUN", shared.STATISTICS)
     rows: int = option("With --details: rows to show per outcome (flaky, broken …).", "N", SHOWING, default=3, least=0)
 
@@ -276,10 +260,7 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(shared.ComparingOptions, shared.ResultsOptions):
-    run: str = argument(
-        "A run: name, id, beginning of an id, folder, or last; Azure's evaluation_results.json; BFCL's score files.",
-        "RUN",
-    )
+    run: str = argument("A run, Azure's evaluation_results.json, or BFCL's score files.", "RUN")
     against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")
     out: str | None = option("File to write; default: report.html in the run's folder.", "FILE")
 

@@ -48,9 +48,7 @@ class ResultsOptions(CommandOptions):
     whole_storage: ClassVar[bool] = False
     """True if the command may open any run in the folder, not only the named ones."""
 
-    results_dir: str | None = option(
-        "Folder of runs, or az://container/prefix.", "DIR", RUNNING, recorded=False, acts="writes"
-    )
+    results_dir: str | None = option("Folder of runs, or az://…", "DIR", RUNNING, recorded=False, acts="writes")
 
     @property
     def folder(self) -> Path:
@@ -95,24 +93,14 @@ STATISTICS = "Statistics"
 class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
-    cluster: str | None = option(
-        "Column whose equal values mark dependent rows. Default: the data's `cluster`, else its `group_key`, else an "
-        "…_id column with repeated values; none: all rows are independent.",
-        "COLUMN",
-        STATISTICS,
-    )
+    cluster: str | None = option("Column whose equal values mark dependent rows, or none.", "COLUMN", STATISTICS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparingOptions(ClusterOptions):
     """Options of commands that compare runs row by row."""
 
-    pair_by: str = option(
-        "How to pair rows: content (same id and content, else same content) or id (same id).",
-        "HOW",
-        STATISTICS,
-        default="content",
-    )
+    pair_by: str = option("Pair rows by content or by id.", "HOW", STATISTICS, default="content")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,21 +108,12 @@ class DecisionOptions(ComparingOptions):
     """Options of commands that decide between runs."""
 
     guard: list[str] | None = option(
-        "Keep the base if metric or slice NAME gets worse by more than MARGIN, in the metric's unit, e.g. match:0.02 "
-        "or 'match[domain=refund]:0.05' (repeatable).",
-        "NAME:MARGIN",
-        STATISTICS,
+        "Keep the base if this metric or slice gets worse by more (repeatable).", "NAME:MARGIN", STATISTICS
     )
-    margin: float | None = option(
-        "Accept a loss shown to be smaller than this, in the metric's unit (0.02: two points of a pass rate).",
-        "M",
-        STATISTICS,
-    )
+    margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", STATISTICS)
     confidence: float = option("Confidence level of intervals and decisions.", "C", STATISTICS, default=0.95)
     allow_simulated: bool = flag("Also compare runs with simulated answers.", STATISTICS)
-    allow_changed_evaluator: bool = flag(
-        "Decide even if the runs used different evaluators for the primary metric.", STATISTICS
-    )
+    allow_changed_evaluator: bool = flag("Decide even if the primary metric's evaluators differ.", STATISTICS)
 
     details: bool = flag("Show all metrics, slices, causes and rows.", SHOWING)
 
@@ -171,9 +150,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
 class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
-    trust: list[str] | None = option(
-        "Load the code and files that this file or folder names (repeatable).", "PATH", RUNNING, recorded=False
-    )
+    trust: list[str] | None = option("Load code and files that PATH names.", "PATH", RUNNING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +170,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
-    accept_damage: bool = flag(
-        "Continue although records of a run are damaged or missing. Lost calls are made again, except by score.",
-        RUNNING,
-        recorded=False,
-    )
+    accept_damage: bool = flag("Continue a run with lost records; its lost calls repeat.", RUNNING, recorded=False)
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
@@ -231,9 +204,7 @@ ASKING = "Requests (conversations and BFCL only)"
 class ConversationOptions(CommandOptions):
     """Options of commands that run conversations."""
 
-    mode: str | None = option(
-        "tools (default): send tools to the API. text: put tools into the prompt, read calls from text.", "MODE", ASKING
-    )
+    mode: str | None = option("tools (default): send tools to the API. text: put them in the prompt.", "MODE", ASKING)
     format: str | None = option("With --mode text: read calls only in this model family's format.", "NAME", ASKING)
     step_limit: int | None = option("Maximum number of answers in one turn; default 20.", "N", ASKING, least=1)
     include_input_log: bool = flag("Keep the messages and tools of every request in the log.", ASKING)
@@ -249,20 +220,14 @@ class ConversationOptions(CommandOptions):
 class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's accepted answers."""
 
-    names: str | None = option(
-        "Spelling of dots in BFCL function names: dotted, underscored, or auto (default: as in each row's calls).",
-        "HOW",
-        SCORING,
-    )
+    names: str | None = option("Dots in BFCL names: dotted, underscored or auto (default: by row).", "HOW", SCORING)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
-    set: dict[str, JSON] | None = option(
-        "Parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
-    )
+    set: dict[str, JSON] | None = option("E.g. bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets")
     mapping: dict[str, JSON] | None = option("E.g. 'response=${data.text}' (repeatable).", "PARAMETER=SOURCE", SCORING)
 
 
@@ -275,21 +240,13 @@ class GateOptions(CommandOptions):
 
     fail_under: list[str] | None = option("Exit 3 unless met, e.g. 'match>=0.8' (repeatable).", "GATE", GATING)
     max_error_rate: float | None = option(
-        "Fail (exit 3) if more than this share of rows has an error; default with a gate: 0.",
-        "SHARE",
-        GATING,
-        least=0,
-        most=1,
+        "Exit 3 if a larger share of rows has an error; default with a gate: 0.", "SHARE", GATING, least=0, most=1
     )
     no_worse_than: str | None = option("Require evidence: at most --margin worse than RUN.", "RUN", GATING)
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
     better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
-    confidence: float | None = option(
-        "Confidence level of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999
-    )
-    undecided: str | None = option(
-        "Treat an undecided gate as fail (exit 3) or pass (exit 0); default: exit 4.", "HOW", GATING
-    )
+    confidence: float | None = option("Confidence level; default 0.95.", "C", GATING, least=0.5, most=0.9999)
+    undecided: str | None = option("Count an undecided gate as fail or pass; default: exit 4.", "HOW", GATING)
     allow_changed_evaluator: bool = flag("Let gates compare runs with different evaluators.", GATING)
     allow_simulated: bool = flag("Let gates and uploads use simulated answers.", GATING)
 

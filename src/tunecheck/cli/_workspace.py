@@ -168,10 +168,7 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
 class ConvertOptions(CommandOptions):
     source: Path = argument("File of conversations: a JSON array, JSON Lines or Parquet.", "FILE")
     form: str | None = option(
-        "Form of the conversations: openai (also TRL's), sharegpt, xlam, glaive (raw) or openai-evals. Default: "
-        "detected from the first record.",
-        "FORM",
-        flags=("--from",),
+        "openai, sharegpt, xlam, glaive or openai-evals; default: detected.", "FORM", flags=("--from",)
     )
     graders: Path | None = option("With openai-evals: the eval's JSON, whose graders become evaluators.", "FILE")
     out: Path | None = option("Data set to write; default: datasets/NAME.jsonl, with FILE's name.", "FILE")

@@ -41,13 +41,9 @@ class ScoreOptions(
 
     run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
     evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
-    primary: str | None = option(
-        "Deciding metric. Default: the data's, else match (rows with calls), else the first evaluator's.", "M", SCORING
-    )
+    primary: str | None = option("Deciding metric; default: the data's, else match, else the first.", "M", SCORING)
     calls: str | None = option(
-        "Calls to score. strict: only the API's tool_calls (default if tools were sent). lenient: also calls in text.",
-        "strict|lenient",
-        SCORING,
+        "strict (default with tools): score only tool_calls. lenient: also calls in text.", "strict|lenient", SCORING
     )
     config: str | None = option("YAML file with these options as keys.", "FILE", RUNNING, recorded=False)
     workers: int | None = option("Worker processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
@@ -55,9 +51,7 @@ class ScoreOptions(
         "Timeout of one evaluator call in seconds; default 600.", "S", RUNNING, least=0.001, acts="speeds"
     )
     group_by: list[str] | None = option("Also show metrics per value of this column (repeatable).", "COLUMN", RUNNING)
-    junit: str | None = option(
-        "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
-    )
+    junit: str | None = option("Write gates and errors as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes")
     markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING, recorded=False, acts="writes")
     details: bool = flag("Print every figure, cause and cost.", SHOWING, recorded=False)
 
@@ -73,15 +67,13 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
     number_ids: bool = flag("Accept repeated ids: in line 7, a repeated ID becomes ID@7.", _DATA)
     repeat: int | None = option(
-        "Run each row K times; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
+        "Trials of each row; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
     )
     seed: int | None = option("Seed for simulated answers and the row order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
     reuse: str | None = option("Start a new run; reuse RUN's options and answers.", "RUN", RUNNING, recorded=False)
-    on: str | None = option(
-        "Run rows on Ray: ray (this machine), ray:ADDRESS or ray:auto (a cluster).", "WHERE", RUNNING, recorded=False
-    )
+    on: str | None = option("Run rows on Ray: ray, ray:ADDRESS or ray:auto.", "WHERE", RUNNING, recorded=False)
     dry_run: bool = flag("Check everything and estimate calls and cost; make no call.", SHOWING, recorded=False)
 
     @classmethod

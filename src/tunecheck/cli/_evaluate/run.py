@@ -15,7 +15,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -26,7 +27,7 @@ from tunecheck.cli._console import print_json, print_path, print_result, until_p
 from tunecheck.cli._evaluate import prepared_run
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
-from tunecheck.cli._gates import check_error_rate, end_of
+from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
 from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
@@ -34,6 +35,10 @@ from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run, stopped_text
+
+if TYPE_CHECKING:
+    from tunecheck._files import EvaluatorEntry
+    from tunecheck.comparison._judged import Correction
 
 _MOST_NAMED = 10
 """The most rows in progress that a note names."""
@@ -82,10 +87,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
 
     ended = [_run_prepared(prepared, invocation) for prepared in prepared_runs]
     with until_pipe_closes():
-        if len(ended) == 1:
-            _show(ended[0])
-        else:
-            _show_all(ended)
+        _show(ended)
 
     for addition in (addition for run in ended for addition in run.additions):
         if addition.failure is not None:
@@ -111,9 +113,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     result = prepared.run()
     invocation.finished = str(result.run_dir)
 
-    page = _with_gates(_run_page(prepared, result), prepared, result)
-    page = replace(page, seconds=time.monotonic() - begun)
-
+    page = _run_page(prepared, result, begun)
     # A pipeline's files are written even if the reader of the output then closes the pipe.
     if options.junit is not None:
         write_output(options.junit, views.junit(run_view(page), page.seconds))
@@ -177,14 +177,14 @@ def _power_lines(prepared: prepared_run.PreparedRun) -> list[str]:
     return [] if base is None else [f"{base.flag}: {clean(str(power), 400)}" for power in base.power]
 
 
-def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> RunPage:
-    """Return the content of a finished run's page, without the outcomes of its gates."""
+def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult, begun: float) -> RunPage:
+    """Return the content of a finished run's page; the run began at this time by time.monotonic()."""
     run = Run(result.run_dir)
     manifest = run.manifest()
-    evaluators = manifest.evaluators
-    failures = read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics))
+    evaluators, dataset = manifest.evaluators, None if prepared.source is None else prepared.source.dataset
 
-    dataset = prepared.source.dataset if prepared.source is not None else None
+    judges = comparison.corrections(run) if any(entry.judge for entry in evaluators.values()) else {}
+    gates, gate_notes = _check_gates(prepared, result, evaluators, judges) if prepared.is_gated else ([], [])
 
     return RunPage(
         name=run.id,
@@ -197,15 +197,35 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult) -> R
         metrics=result.metrics,
         by=result.by_group,
         evaluators=evaluators,
-        failures=failures,
-        gates=[],
-        notes=[*result.notes, *prepared.remarks()],
+        failures=read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics)),
+        gates=gates,
+        notes=[*result.notes, *prepared.remarks(), *gate_notes],
         usage=result.usage,
         reused=_reuse_text(prepared.options, result.reused),
         undecided=prepared.options.undecided,
         stopped=stopped_text(result.decision),
-        judges=comparison.corrections(run) if any(entry.judge for entry in evaluators.values()) else {},
+        judges=judges,
+        seconds=time.monotonic() - begun,
     )
+
+
+def _check_gates(
+    prepared: prepared_run.PreparedRun,
+    result: EvaluationResult,
+    evaluators: Mapping[str, EvaluatorEntry],
+    judges: Mapping[str, Correction],
+) -> tuple[list[GateOutcome], list[str]]:
+    """Return the outcomes of all gates, the one on errors last, and the notes of a gate against a run."""
+    if result.simulated:  # a judge or a recorded answer may be simulated, too
+        prepared_run.require_allow_simulated(prepared.options)
+
+    primaries = {name: entry.primary for name, entry in evaluators.items()}
+    outcomes = [gate.check(result.metrics, result.by_group, primaries, judges) for gate in prepared.gates]
+    # `read_base` checked before the run that its rows pair with the base's.
+    compared, notes = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
+
+    errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
+    return [*outcomes, *compared, errors], notes
 
 
 def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
@@ -220,48 +240,24 @@ def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
     return f"{reused or 'nothing'} reused"
 
 
-def _with_gates(page: RunPage, prepared: prepared_run.PreparedRun, result: EvaluationResult) -> RunPage:
-    """Return the page with the outcomes of all gates, the one on errors last, and with their notes."""
-    if not prepared.is_gated:
-        return page
-    if result.simulated:  # a judge or a recorded answer may be simulated, too
-        prepared_run.require_allow_simulated(prepared.options)
-
-    primaries = {name: entry.primary for name, entry in page.evaluators.items()}
-
-    outcomes = [gate.check(page.metrics, page.by, primaries, page.judges) for gate in prepared.gates]
-    # `read_base` checked before the run that its rows pair with the base's.
-    compared, notes = ([], []) if prepared.base is None else prepared.base.check(result.run_dir)
-
-    errors = check_error_rate(prepared.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
-    return replace(page, gates=[*outcomes, *compared, errors], notes=[*page.notes, *notes])
-
-
-def _show(run: _EndedRun) -> None:
-    """Print a finished run as its options say: as JSON, as its folder, or as a page."""
-    options = run.prepared.options
-    if options.json:
-        print_json(_as_json(run))
-    elif options.quiet:
-        print_path(run.page.folder)
-        _warn(run.page)
-    else:
-        print_result(short_view(run.page, run.screen(), details=options.details))
-        for line in (line for addition in run.additions for line in addition.lines):
-            print(line)
-
-
-def _show_all(runs: Sequence[_EndedRun]) -> None:
-    """Print several runs side by side; with `--details` or `--quiet` one after another, with `--json` as a list."""
+def _show(runs: Sequence[_EndedRun]) -> None:
+    """Print finished runs as their options say: as JSON, as folders, side by side, or each as a page."""
     options = runs[0].prepared.options
     if options.json:
-        print_json([_as_json(run) for run in runs])
-    elif options.quiet or options.details:
-        for run in runs:
-            _show(run)
-    else:
+        facts: list[JSON] = [_as_json(run) for run in runs]
+        print_json(facts if len(runs) > 1 else facts[0])
+    elif len(runs) > 1 and not (options.quiet or options.details):
         columns = [(prepared_run.endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
         print_result(side_by_side(columns))
+    else:
+        for run in runs:
+            if options.quiet:
+                print_path(run.page.folder)
+                _warn(run.page)
+            else:
+                print_result(short_view(run.page, run.screen(), details=options.details))
+                for line in (line for addition in run.additions for line in addition.lines):
+                    print(line)
 
 
 def _warn(page: RunPage) -> None:

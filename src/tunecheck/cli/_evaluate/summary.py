@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tunecheck import results, views
 from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON
+from tunecheck._json import JSON, whole_number
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
@@ -45,8 +45,6 @@ _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "not met": ("gate NOT met", "bad"),
     "undecided": ("gate UNDECIDED", "warn"),
 }
-_LINES: Mapping[str, views.Style] = {"evaluator": "strong", "figure": "dim", "error": "bad"}
-"""The style of each sort of `Line`."""
 
 Metrics = Mapping[str, JSON]
 """Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.674, …}`."""
@@ -88,7 +86,7 @@ def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views
     title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
 
     parts = [*_parts(page, intervals)]
-    return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], dict(_facts(page)))
+    return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], _facts(page))
 
 
 def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = False) -> views.View:
@@ -284,7 +282,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
         for line in lines_of(name, evaluator, [page.metrics, *kinds.values()]):
-            is_main = line.sort == "evaluator"
+            is_main = line.style == "strong"
             remark = f", {judge.raw_label}" if is_main and judge is not None else ""
             rows.append(_cells(line, remark))
 
@@ -292,7 +290,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
             if intervals is not None:
                 rows[-1].insert(2, intervals.get(name, "–") if is_main else "")
             if is_main and judge is not None and judge.corrected is not None:
-                rows.append(_cells(Line("figure", judge.corrected_label, (corrected_text(judge.corrected),))))
+                rows.append(_cells(Line("dim", judge.corrected_label, (corrected_text(judge.corrected),))))
     if intervals is not None:
         heads.insert(1, "95% interval")
     return views.Table(["", *heads], rows)
@@ -300,10 +298,9 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
 
 def _cells(line: Line, remark: str = "") -> list[views.Sentence]:
     """Return a line of the main table as styled cells; the remark follows its label."""
-    is_main, style = line.sort == "evaluator", _LINES[line.sort]
-    indent = "" if is_main else "  "
-    label = views.Words(f"{indent}{clean(line.label, 60)}{remark}", style, foreign=is_main)
-    return [label, *(views.Words(cell, "" if is_main else style) for cell in line.cells)]
+    is_main = line.style == "strong"
+    label = views.Words(f"{'' if is_main else '  '}{clean(line.label, 60)}{remark}", line.style, foreign=is_main)
+    return [label, *(views.Words(cell, "" if is_main else line.style) for cell in line.cells)]
 
 
 def _without_skill(page: RunPage) -> Iterator[views.Text]:
@@ -312,7 +309,7 @@ def _without_skill(page: RunPage) -> Iterator[views.Text]:
     A model that never calls a function passes the rows that need an answer, `answer`. A model that always calls passes
     at most the rows that need a call.
     """
-    counts = {kind: _count(metrics) for kind, metrics in page.by.get("row_kind", {}).items()}
+    counts = {kind: whole_number(metrics.get("row_count")) for kind, metrics in page.by.get("row_kind", {}).items()}
     calls, answers = counts.get("call"), counts.get("answer", 0)
 
     if all(entry.judge is not None for entry in page.evaluators.values()):
@@ -331,12 +328,6 @@ def corrected_text(rate: Estimate) -> str:
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
-def _count(metrics: Metrics) -> int | None:
-    """Return the number of rows that the metrics are about, or None."""
-    count = metrics.get("row_count")
-    return count if isinstance(count, int) else None
-
-
 def _group_tables(page: RunPage) -> list[views.Table]:
     """Return a table for each grouping column; the kinds of rows are columns of the main table instead."""
     return [_group_table(column, groups, page.evaluators) for column, groups in page.by.items() if column != "row_kind"]
@@ -344,12 +335,13 @@ def _group_tables(page: RunPage) -> list[views.Table]:
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> views.Table:
     """Return a table of the main figures by value of one column, the most frequent value first."""
-    ordered = sorted(values.items(), key=lambda item: -(_count(item[1]) or 0))
+    counts = {value: whole_number(metrics.get("row_count")) or 0 for value, metrics in values.items()}
+    ordered = sorted(values.items(), key=lambda item: -counts[item[0]])
 
     rows: list[list[views.Cell]] = []
     for value, metrics in ordered[:_MOST_GROUPS]:
-        figures = [results.main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items()]
-        cells = (figure.count_text(metrics, _count(metrics)) + figure.text for figure in figures)
+        figures = (results.main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items())
+        cells = (figure.count_text(metrics, counts[value]) + figure.text for figure in figures)
         row_count = results.number_text(metrics.get("row_count"))
         rows.append([views.Words(clean(value, 30), foreign=True), row_count, *cells])
 
@@ -483,27 +475,19 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
         yield views.Check("tunecheck.errors", "error rate", text, problem)
 
 
-def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a run by name for JUnit: data, source, counts, errors by stage, failures by code and cause."""
-    yield "data", page.data
-    yield "source", page.source
-    yield "folder", page.folder
-    yield "rows", str(page.rows)
-    yield "rows_with_an_error", str(page.failed_rows)
-    yield "simulated", str(page.simulated).lower()
-
+def _facts(page: RunPage) -> dict[str, str]:
+    """Return the facts of a run by name for JUnit: sources, counts, errors by stage, failures by code and cause."""
+    facts = {"data": page.data, "source": page.source, "folder": page.folder, "rows": str(page.rows)}
+    facts |= {"rows_with_an_error": str(page.failed_rows), "simulated": str(page.simulated).lower()}
     if page.stopped:
-        yield "stopped_early", page.stopped
+        facts["stopped_early"] = page.stopped
 
     for stage, groups in page.failures.errors.items():
-        yield f"errors.{stage}", str(sum(group.rows for group in groups.values()))
-
+        facts[f"errors.{stage}"] = str(sum(group.rows for group in groups.values()))
     for name in page.failures.faults:
-        for code, rows in page.failures.by_code(name).items():
-            yield f"failed.{name}.{code}", str(rows)
+        facts |= {f"failed.{name}.{code}": str(rows) for code, rows in page.failures.by_code(name).items()}
 
-    for code, group in page.failures.causes.items():
-        yield f"{CAUSE_METRIC}{code}", str(group.rows)
+    return facts | {f"{CAUSE_METRIC}{code}": str(group.rows) for code, group in page.failures.causes.items()}
 
 
 # -- the main table
@@ -511,9 +495,12 @@ def _facts(page: RunPage) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: an evaluator or one of its figures, with a cell for all rows and for each group."""
+    """A line of the table, with a cell for all rows and for each group.
 
-    sort: Literal["evaluator", "figure", "error"]
+    Its style is `strong` for an evaluator, `dim` for one of its figures, `bad` for errors.
+    """
+
+    style: views.Style
     label: str
     cells: tuple[str, ...]
 
@@ -523,17 +510,17 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
     main, *others = _shown_metrics(name, evaluator, groups[0])
     # Another main figure is named, such as `rouge f1`.
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
-    yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
+    yield Line("strong", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
 
     for key in others:
         words = key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
         label = "mean" if key in (evaluator.primary, name) else words
-        yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
+        yield Line("dim", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
 
     for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
         if groups[0].get(f"{name}.{key}"):
             cells = tuple(results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
-            yield Line("error" if key == "error_count" else "figure", label, cells)
+            yield Line("bad" if key == "error_count" else "dim", label, cells)
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
@@ -591,5 +578,5 @@ def _share(rate: JSON, rows: JSON) -> str:
 
 def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:
     """Return True if the evaluator declares this metric as pass or fail."""
-    metric = None if key is None else evaluator.metric(key)
+    metric = evaluator.metric(key)
     return metric is not None and metric.kind == "binary"
