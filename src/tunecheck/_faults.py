@@ -118,25 +118,15 @@ def _fault(item: object) -> Fault | None:
 
 def fault_json(fault: Fault) -> dict[str, JSON]:
     """Return one fault as JSON, without unset fields; long texts are cut, large or unwritable values left out."""
+    texts = {"call": fault.call, "path": fault.path, "message": fault.message}
+    values = {"expected": _stored_value(fault.expected), "actual": _stored_value(fault.actual)}
+
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
-
-    for name in ("call", "path", "message"):
-        text = getattr(fault, name)
-        if text is not None:
-            row[name] = cut(text, _MOST_STORED)
-
-    if fault.turn is not None:
-        row["turn"] = fault.turn
-
-    for name in ("expected", "actual"):
-        # None is a value; only UNSET is left out.
-        value = _stored_value(getattr(fault, name))
-        if not isinstance(value, _Unset):
-            row[name] = value
-
-    if fault.any_of:
-        row["any_of"] = True
-    return row
+    row |= {name: cut(text, _MOST_STORED) for name, text in texts.items() if text is not None}
+    row |= {} if fault.turn is None else {"turn": fault.turn}
+    # None is a value; only UNSET is left out.
+    row |= {name: value for name, value in values.items() if not isinstance(value, _Unset)}
+    return row | {"any_of": True} if fault.any_of else row
 
 
 def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
@@ -355,11 +345,8 @@ def _accepted_values(values: JSON) -> str:
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
     """Return both texts as JSON for a message; long ones begin 16 characters before their first difference."""
-    if max(len(expected), len(actual)) <= MOST_VALUE:
-        return shown_value(expected), shown_value(actual)
-
     start = common_beginning(expected, actual) - _BEFORE_DIFFERENCE
-    if start <= 0:
+    if start <= 0 or max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)
     return shown_value("…" + expected[start:]), shown_value("…" + actual[start:])
 

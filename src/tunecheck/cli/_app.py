@@ -38,12 +38,10 @@ from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
 from tunecheck.cli._shared_options import results_folder
-from tunecheck.plugins import absence_hint, command_groups, discover, find, load
+from tunecheck.plugins import absence_hint, command_groups, discover, find
 
 _MOST_SHOWN = 4_000
 """The most characters of an error's line."""
-_MOST_NAMED = 3
-"""The most commands that an error names for an option of another command."""
 _PATIENCE_S = 3.0
 """Seconds that the process waits after the command for threads with hanging calls."""
 _MAIN = ("init", "check", "evaluate", "compare", "report", "view")
@@ -250,8 +248,7 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
 def _usage_problem(error: click.ClickException) -> str:
     """Return what is wrong with a command line, in one line with a reference to the help.
 
-    For example `--fail-under is an option of evaluate, score, not of tunecheck compare (see tunecheck compare --help)`,
-    or `tunecheck evaluate does not take 'val.jsonl': expected options only, such as --dataset val.jsonl (see …)`.
+    For example `tunecheck evaluate does not take 'val.jsonl': expected options only, such as --dataset val.jsonl`.
     """
     message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
     if context is None:
@@ -259,9 +256,7 @@ def _usage_problem(error: click.ClickException) -> str:
 
     path = context.command_path
 
-    if isinstance(error, click.NoSuchOption) and (others := _commands_with(error.option_name)):
-        message = f"{error.option_name} is an option of {', '.join(others[:_MOST_NAMED])}, not of {path}"
-    elif message.startswith("Got unexpected extra argument"):
+    if message.startswith("Got unexpected extra argument"):
         # click's text: `Got unexpected extra argument (val.jsonl)`.
         extra = message.partition(" (")[2].removesuffix(")")
         parameters = context.command.params
@@ -273,18 +268,6 @@ def _usage_problem(error: click.ClickException) -> str:
         message = f"{path} does not take {extra!r}: expected {takes} only{hint}"
 
     return f"{message} (see {path} --help)"
-
-
-def _commands_with(option: str) -> list[str]:
-    """Return the names of the commands that have an option."""
-    found = []
-    for candidate in discover("commands"):
-        with contextlib.suppress(TunecheckError):  # the command's optional package is missing
-            command = load(candidate)
-            parameters = command.click_command("").params if isinstance(command, Command) else ()
-            if any(option in parameter.opts for parameter in parameters):
-                found.append(candidate.name)
-    return found
 
 
 def _say(line: str) -> None:

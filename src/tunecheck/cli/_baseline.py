@@ -129,12 +129,10 @@ class Base:
         test, stopped = metric.non_inferiority, comparison.new.stopped
         met = test is not None and test.shown is True
 
-        is_refuted = (
-            margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better) == "refuted"
-        )
+        result = margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better)
 
         # More rows would not decide between different judges.
-        undecided = not met and not is_refuted and metric.difference.n > 0 and metric.judge != "different"
+        undecided = not met and result != "refuted" and metric.difference.n > 0 and metric.judge != "different"
 
         remark = _figures_text(metric, is_prediction=met and stopped is not None and stopped.outcome == "not_worse")
 
@@ -173,45 +171,24 @@ class Base:
 def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
     """Return the figures of a compared metric in words, or the reason why there are none.
 
-    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`. `is_prediction`: the run stopped early because a
-    complete run would meet the gate; the text says so.
+    For example `88.7% → 84.0%, 95% interval −8.1 to −1.3 points, 300 rows`. `is_prediction`: the run stopped early
+    because a complete run would meet the gate; the text says so.
     """
-    test = metric.non_inferiority
+    test, difference = metric.non_inferiority, metric.difference
     if test is None or test.shown is None:
-        reason = "too little data" if test is None else test.remark or "too little data"
-        parts = [f"cannot be compared: {reason}" + (f"; {metric.why}" if metric.judge == "different" else "")]
+        reason = (None if test is None else test.remark) or "too little data"
+        text = f"cannot be compared: {reason}" + (f"; {metric.why}" if metric.judge == "different" else "")
     else:
-        parts = list(_interval_texts(metric, is_prediction=is_prediction))
+        base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
+        unit = " points" if metric.kind == "binary" else ""
+        interval = f"{100 * difference.confidence:.3g}% interval {interval_text(metric.kind, difference)}{unit}"
+        text = f"{base} → {new}, {interval}"
+        if difference.method == ANY_STOPPING:
+            text += ", valid for any early stop" + ("; a complete run would meet the gate" if is_prediction else "")
 
-    if judge := judge_text(metric):
-        parts.append(judge)
-
-    if metric.difference.n:
-        parts.append(plural(metric.difference.n, "row"))
-        if not metric.higher_is_better:
-            parts.append("lower is better")
-
-    return ", ".join(parts)
-
-
-def _interval_texts(metric: MetricComparison, *, is_prediction: bool) -> Iterator[str]:
-    """Yield two texts: the values of both runs, and the interval of their difference.
-
-    With `is_prediction`, the second text adds that a complete run would meet the gate.
-    """
-    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
-    yield f"{base} → {new}"
-
-    interval = interval_text(metric.kind, metric.difference)
-    unit = " points" if metric.kind == "binary" else ""
-    text = f"{100 * metric.difference.confidence:.3g}% interval {interval}{unit}"
-
-    if metric.difference.method == ANY_STOPPING:
-        text += ", valid for any early stop"
-        if is_prediction:
-            text += "; a complete run would meet the gate"
-
-    yield text
+    rows = plural(difference.n, "row") if difference.n else ""
+    direction = "lower is better" if rows and not metric.higher_is_better else ""
+    return ", ".join(filter(None, (text, judge_text(metric), rows, direction)))
 
 
 def check_base(options: Options) -> None:
@@ -221,26 +198,25 @@ def check_base(options: Options) -> None:
         ConfigurationError: an option is missing, has a wrong value, or excludes another.
     """
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
-    if undecided not in (None, "fail", "pass"):
-        raise ConfigurationError(f"--undecided: expected fail or pass, got {undecided!r}")
-
-    for flag, is_given in (("--undecided", undecided is not None), ("--until-decided", options.until_decided)):
-        if is_given and options.against is None:
-            needed = "--no-worse-than RUN or --better-than RUN"
-            raise ConfigurationError(f"{flag} needs {needed}: add one, or leave {flag} out")
-
-    if base is not None and options.better_than is not None:
-        raise ConfigurationError("--no-worse-than and --better-than exclude each other: give one of them")
-    if base is not None and margin is None:
-        raise ConfigurationError(
-            f"--no-worse-than {base} needs --margin: the largest loss to accept, in the "
-            "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
-        )
-    if base is None and margin is not None:
-        raise ConfigurationError("--margin needs --no-worse-than RUN: the run to compare with")
-
-    if margin is not None and not 0 <= margin < math.inf:
-        raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
+    needed = "needs --no-worse-than RUN or --better-than RUN: add one, or leave"
+    problems = (
+        (undecided not in (None, "fail", "pass"), f"--undecided: expected fail or pass, got {undecided!r}"),
+        (undecided is not None and options.against is None, f"--undecided {needed} --undecided out"),
+        (options.until_decided and options.against is None, f"--until-decided {needed} --until-decided out"),
+        (base is not None and options.better_than is not None, "--no-worse-than and --better-than: give one of them"),
+        (
+            base is not None and margin is None,
+            f"--no-worse-than {base} needs --margin, e.g. 0.02 for a loss of two points",
+        ),
+        (base is None and margin is not None, "--margin needs --no-worse-than RUN: the run to compare with"),
+        (
+            margin is not None and not 0 <= margin < math.inf,
+            f"--margin: expected a number of 0 or more, got {margin!r}",
+        ),
+    )
+    for is_wrong, problem in problems:
+        if is_wrong:
+            raise ConfigurationError(problem)
 
 
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
@@ -347,10 +323,8 @@ def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) ->
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
-            raise ConfigurationError(
-                f"--until-decided: {gate.metric} can be computed only from all rows: "
-                "leave out the --fail-under of this metric, or --until-decided"
-            )
+            advice = "leave out its --fail-under, or --until-decided"
+            raise ConfigurationError(f"--until-decided: {gate.metric} can be computed only from all rows: {advice}")
 
 
 def _error(flag: str, problem: str) -> ConfigurationError:
@@ -400,15 +374,12 @@ class Power(Result):
 
         undecided = f"{start} an identical model ends undecided in {1 - self.chance:.0%} of runs {change}"
 
-        remedies = []
-        if self.pairs_needed is not None:
-            remedies.append(f"{self.pairs_needed:,} rows in all")
+        remedies = [] if self.pairs_needed is None else [f"{self.pairs_needed:,} rows in all"]
         if self.margin_needed is not None:
             remedies.append(f"a margin of {math.ceil(1000 * self.margin_needed) / 10:g} points")
 
-        if not remedies:
-            return undecided
-        return f"{undecided}. With {' or '.join(remedies)}, only 20% of runs would end undecided"
+        end = f". With {' or '.join(remedies)}, only 20% of runs would end undecided" if remedies else ""
+        return undecided + end
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
@@ -439,8 +410,7 @@ def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: in
         return Power(name, rows, margin, change, measured, 0.0)
 
     chance = chance_to_show(rows, variance, margin)
-    if chance >= ENOUGH:
-        return Power(name, rows, margin, change, measured, chance)
-
-    pairs_needed, margin_needed = rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH)
-    return Power(name, rows, margin, change, measured, chance, pairs_needed, margin_needed)
+    needed = (
+        () if chance >= ENOUGH else (rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH))
+    )
+    return Power(name, rows, margin, change, measured, chance, *needed)

@@ -95,9 +95,8 @@ class GateOutcome:
 
     def as_json(self) -> dict[str, JSON]:
         """Return the outcome as JSON, with the comparison or decision only if there is one."""
-        outcome = self.end.replace(" ", "_")
-        data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met, "outcome": outcome}
-        data["remark"] = self.remark or None
+        data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met}
+        data |= {"outcome": self.end.replace(" ", "_"), "remark": self.remark or None}
         more = {"comparison": self.comparison, "decision": self.decision}
         return data | {name: dict(details) for name, details in more.items() if details is not None}
 
@@ -176,13 +175,9 @@ class Gate:
         if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
 
-        shares = (
-            f"{name}.{metric.name}"
-            for name, evaluator in evaluators.items()
-            for metric in declared_metrics(evaluator)
-            if metric.kind == "binary" or metric.range == [0, 1]
-        )
-        return self.metric.removesuffix("_score") in shares
+        name, _, key = self.metric.removesuffix("_score").rpartition(".")
+        declared = declared_metrics(evaluators[name]) if name in evaluators else ()
+        return any(metric.name == key and (metric.kind == "binary" or metric.range == [0, 1]) for metric in declared)
 
     def check(
         self,
@@ -315,20 +310,15 @@ def parse_gate(text: str) -> Gate:
     Raises:
         ConfigurationError: the text has another form.
     """
-    match = _GATE.fullmatch(text)
-
-    required = math.nan
-    if match is not None:
-        # A text such as `0.8x` is no number. `nan` and `inf` are refused below.
+    if match := _GATE.fullmatch(text):
+        # A text such as `0.8x` is no number; `nan` and `inf` are refused, too.
         with contextlib.suppress(ValueError):
             required = float(match["required"].removesuffix("%")) / (100 if match["required"].endswith("%") else 1)
+            if math.isfinite(required):
+                return Gate(match["metric"], match["group"], match["operator"], required)
 
-    if match is None or not math.isfinite(required):
-        raise ConfigurationError(
-            f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'. "
-            "Allowed operators: >= > <= < =="
-        )
-    return Gate(match["metric"], match["group"], match["operator"], required)
+    advice = "write metric>=number, e.g. 'function_call_match>=0.8'. Allowed operators: >= > <= < =="
+    raise ConfigurationError(f"--fail-under {text!r} cannot be read: {advice}")
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:

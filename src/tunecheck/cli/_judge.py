@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, real_number
 from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
-from tunecheck.cli._console import check_output, print_json, print_path, write_output
+from tunecheck.cli._console import check_output, print_path, print_result, write_output
 from tunecheck.cli._options import DONE, FAILED, SCORING, SHOWING, Invocation, command, flag, option
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.runs._store import Run, dumps_readably
-from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words, console, print_view
+from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words
 
 if TYPE_CHECKING:
     from tunecheck.evaluation._calibration import Calibration, LabelKind
@@ -94,7 +94,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
-            "--mapping target.…: `judge calibrate` calls no target; map columns of the labelled rows with ${data.…}"
+            "--mapping target.…: no target is called; map columns of the labelled rows with ${data.…}"
         )
 
     return run_calibration(
@@ -119,14 +119,12 @@ def _write_and_print(calibration: Calibration, options: CalibrateOptions) -> Non
     if options.out is not None:
         write_output(options.out, dumps_readably(report))
 
-    if options.json:
-        print_json(report)
-    elif options.quiet:
+    if options.quiet and not options.json:
         print_path(calibration.run_dir)
         if calibration.simulated:
             print(_SIMULATED, file=sys.stderr)
     else:
-        print_view(_view(calibration, options.out), console(sys.stdout))
+        print_result(report if options.json else _view(calibration, options.out))
 
 
 _SIMULATED = "SIMULATED verdicts: no model judged"
@@ -166,7 +164,9 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
 
-    agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_percent(share)}{kappa})"
+    agreed = (
+        f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_share_and_interval(share)[0]}{kappa})"
+    )
     simulated = f"{_SIMULATED}. " if calibration.simulated else ""
     yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
 
@@ -205,22 +205,19 @@ def _figures(calibration: Calibration) -> Table:
 
     For example `accuracy  93.3%  82.1% to 97.7%; 42 of 45`.
     """
-    counts = (
-        (calibration.unlabelled, "without a label"),
-        (calibration.not_applicable, "not applicable"),
-        (calibration.errors, "with an error"),
-    )
+    counts = {"without a label": calibration.unlabelled, "not applicable": calibration.not_applicable}
+    counts["with an error"] = calibration.errors
 
-    left_out = [f"{count:,} {words}" for count, words in counts if count]
-    remark = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {', '.join(left_out)}" if left_out else "")
+    left_out = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    remark = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {left_out}" if left_out else "")
     remark += f"; {calibration.confidence:.0%} intervals"
 
     rows: list[tuple[Cell, ...]] = [
         ("compared", f"{calibration.compared:,}", remark),
-        (Words("accuracy", "strong"), _percent(calibration.accuracy), _interval_text(calibration.accuracy)),
+        (Words("accuracy", "strong"), *_share_and_interval(calibration.accuracy)),
         (Words("Cohen's kappa", "strong"), *_value_and_interval(calibration.kappa)),
-        ("precision of fail", _percent(calibration.precision), _interval_text(calibration.precision)),
-        ("recall of fail", _percent(calibration.recall), _interval_text(calibration.recall)),
+        ("precision of fail", *_share_and_interval(calibration.precision)),
+        ("recall of fail", *_share_and_interval(calibration.recall)),
         *_score_figures(calibration),
     ]
 
@@ -239,8 +236,8 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
         yield "mean error", value, f"{remarks}, score minus label{size}"
 
     if best is not None:
-        rows = f"{_percent(best.accuracy)} of held-out rows"
-        yield "best threshold", f"{best.threshold:g}", f"right on {rows}, {_interval_text(best.accuracy)}"
+        share, interval = _share_and_interval(best.accuracy)
+        yield "best threshold", f"{best.threshold:g}", f"right on {share} of held-out rows, {interval}"
 
 
 def _value_and_interval(figure: Kappa | Estimate) -> tuple[str, str]:
@@ -250,16 +247,14 @@ def _value_and_interval(figure: Kappa | Estimate) -> tuple[str, str]:
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)
 
 
-def _percent(share: Proportion) -> str:
-    """Return a share as percent, such as `93.3%`; a dash without a value."""
-    return _NOTHING if share.value is None else f"{share.value:.1%}"
+def _share_and_interval(share: Proportion) -> tuple[str, str]:
+    """Return a share as percent, then its interval and counts: `93.3%` and `82.1% to 97.7%; 42 of 45`.
 
-
-def _interval_text(share: Proportion) -> str:
-    """Return a share's interval and counts, such as `82.1% to 97.7%; 42 of 45`; "no such row" without an interval."""
-    if share.low is None or share.high is None:
-        return "no such row"
-    return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
+    Without a value they are a dash and "no such row".
+    """
+    if share.value is None or share.low is None or share.high is None:
+        return _NOTHING, "no such row"
+    return f"{share.value:.1%}", f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
 
 
 def _confusion(calibration: Calibration) -> Table:
@@ -293,5 +288,5 @@ def _differences(calibration: Calibration, out: str | None) -> Table:
 def _class_text(name: str, value: JSON) -> str:
     """Return a class with its number, such as `fail (0.4)`; without the number if the class is that number."""
     # The class of a score may be the score itself, which is not repeated.
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
-    return f"{clean(name, 30)} ({value:g})" if is_number else clean(name, 30)
+    number = real_number(value) if str(value) != name else None
+    return clean(name, 30) if number is None else f"{clean(name, 30)} ({number:g})"

@@ -149,13 +149,8 @@ def note_changed(*runs: Run) -> None:
 
 def run_summary(result: EvaluationResult) -> dict[str, JSON]:
     """Return the facts of a finished run that commands print with `--json`."""
-    return {
-        "run": result.run_dir.name,
-        "run_dir": str(result.run_dir),
-        "rows": result.row_count,
-        "failed_rows": result.failed_row_count,
-        "simulated": result.simulated,
-    }
+    facts: dict[str, JSON] = {"run": result.run_dir.name, "run_dir": str(result.run_dir), "rows": result.row_count}
+    return facts | {"failed_rows": result.failed_row_count, "simulated": result.simulated}
 
 
 def print_run(
@@ -223,16 +218,10 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     Raises:
         ConfigurationError: another command, or Python code, started the run; or a recorded value is wrong.
     """
-    recorded_command = command_of(command)
-    if recorded_command is None:
-        raise ConfigurationError(
-            f"run {run_id} was started in Python: finish it there with evaluate(…, resume={run_id!r})"
-        )
-    if recorded_command != kind.command:
-        raise ConfigurationError(
-            f"run {run_id} was not started by `tunecheck {kind.command}`: "
-            f"finish it with `tunecheck {recorded_command} --resume {run_id}`"
-        )
+    begun_by = command_of(command)
+    if begun_by != kind.command:
+        how = f"`tunecheck {begun_by} --resume {run_id}`" if begun_by else f"evaluate(…, resume={run_id!r}) in Python"
+        raise ConfigurationError(f"run {run_id} was not started by `tunecheck {kind.command}`: finish it with {how}")
 
     values = recorded_values(object_or_empty(command))
     fields = declared.option_fields(kind).values()
@@ -255,10 +244,8 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
         # Options without a rule of their own follow the command's: `memory run` fixes them, `evaluate` does not.
         fixed = options.fixed if option.fixed is None else option.fixed
         if option.recorded and fixed and value != getattr(recorded, name):
-            rule = "keeps its name" if name == "name" else "cannot change this option"
-            raise ConfigurationError(
-                f"{option.flag}: run {run.id} {rule}; leave {option.flag} out, or start a new run {options.anew}"
-            )
+            advice = f"leave {option.flag} out, or start a new run {options.anew}"
+            raise ConfigurationError(f"{option.flag}: run {run.id} cannot change this option; {advice}")
 
     return replace(options.over(recorded), resume=str(run.folder))
 
@@ -319,20 +306,12 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     if trust.named_by is None:  # the source is in the workspace, or `--trust` covers it
         return
 
-    acting: list[str] = []
-    for name, value in stored.given().items():
-        # `--set` is judged entry by entry. Any other typed option replaces the stored value, which then has no effect.
-        option, typed = declared.option_fields(type(stored))[name], getattr(given, name)
-
-        if isinstance(value, dict):
-            untyped = [entry for key, entry in value.items() if key not in (typed or {})]
-            has_effect = option.acts is not None and any(map(_names_file, untyped))
-        else:
-            has_effect = not declared.is_given(typed) and _needs_trust(option, value, trust)
-
-        if has_effect:
-            acting.append(option.flag)
-
+    options = declared.option_fields(type(stored))
+    acting = [
+        options[name].flag
+        for name, value in stored.given().items()
+        if _needs_trust(options[name], value, getattr(given, name), trust)
+    ]
     if acting:
         raise UntrustedError(
             f"{owner} sets options that need your consent: {', '.join(acting)}. Type them yourself, or accept "
@@ -340,15 +319,22 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         )
 
 
-def _needs_trust(option: declared.OptionField, value: object, trust: Trust) -> bool:
-    """Return True unless the option has no effect or the value is harmless by the module's table.
+def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
+    """Return True unless the option has no effect, the user typed it, or the value is harmless by the module's table.
 
-    `trust` is the trust in the file or run with the value. Entries of `--set` are checked by `_names_file` instead.
+    `trust` is the trust in the file or run with the value.
     """
     from tunecheck.endpoints._definition import check_named
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
 
     effect = option.acts
+    # `--set` is judged entry by entry. Any other typed option replaces the stored value, which then has no effect.
+    if isinstance(value, dict):
+        own = typed if isinstance(typed, dict) else {}
+        return effect is not None and any(_names_file(entry) for key, entry in value.items() if key not in own)
+    if declared.is_given(typed):
+        return False
+
     # Several endpoints, `a,b`, are no definition: their check fails, and they need trust.
     if effect == "asks" and isinstance(value, str):
         try:
@@ -411,12 +397,8 @@ def _underscore_keys(document: Document) -> Document:
         renamed[name] = value
 
     # The lines of errors are found by the same keys. Only the first step is an option: `set: {my-metric.limit: 2}`.
-    lines = {}
-    for path, line in document.lines.items():
-        first = tuple(str(step).replace("-", "_") for step in path[:1])  # empty for the path of the whole document
-        lines[first + path[1:]] = line
-
-    return Document(document.name, renamed, lines)
+    paths = {path: tuple(str(step).replace("-", "_") for step in path[:1]) + path[1:] for path in document.lines}
+    return Document(document.name, renamed, {paths[path]: line for path, line in document.lines.items()})
 
 
 def _read(kind: type[S], options: Sequence[declared.OptionField], document: Document) -> S:

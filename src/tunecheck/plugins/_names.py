@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from tunecheck._errors import MissingExtraError, PluginError
+from tunecheck._errors import MissingExtraError, PluginError, raise_as
 from tunecheck._messages import did_you_mean
 from tunecheck._version import is_shipped
 from tunecheck.plugins import _interface as interface
@@ -91,12 +91,6 @@ def command_groups() -> Mapping[str, str]:
     return {word: line for installed in installed_plugins() for word, line in installed.plugin.command_groups.items()}
 
 
-def registered_entry_points(kind: str) -> list[EntryPoint]:
-    """Return what small packages register under `tunecheck.<kind>`, without a Plugin."""
-    points = _environment(tuple(sys.path)).select(group=f"tunecheck.{kind}")
-    return sorted(points, key=lambda point: (point.name, point.value))
-
-
 def distribution_of(point: EntryPoint) -> str:
     """Return the name of the distribution that an entry point belongs to."""
     return point.dist.name if point.dist else "an unnamed package"
@@ -129,11 +123,10 @@ def _environment(path: tuple[str, ...]) -> _Environment:
 def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
     """Return why a registered plug-in cannot be loaded: its package is missing, or loading raised this error."""
     package = point.module.partition(".")[0]
+    problem = f"{point.value} does not load: {type(error).__name__}: {' '.join(str(error).split())}"
     if isinstance(error, ModuleNotFoundError) and point.module.startswith(str(error.name)):
-        return AbsentPlugin(point.name, package, f"the package {package} is not installed")
-
-    text = " ".join(str(error).split())
-    return AbsentPlugin(point.name, package, f"{point.value} does not load: {type(error).__name__}: {text}")
+        problem = f"the package {package} is not installed"
+    return AbsentPlugin(point.name, package, problem)
 
 
 _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "formats")
@@ -189,9 +182,8 @@ def find(
 
     # A judge and the workspace's prompt for it may share a name; discover() lists the judge first.
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
-        raise PluginError(
-            f"two {kind} have the name {name!r}: {named[0].origin} and {named[1].origin}; rename or remove one"
-        )
+        origins = f"{named[0].origin} and {named[1].origin}"
+        raise PluginError(f"two {kind} have the name {name!r}: {origins}; rename or remove one")
 
     if trust is not None:
         check(named[0], trust)
@@ -210,10 +202,8 @@ def check(candidate: Candidate, trust: Trust) -> None:
     Raises:
         ConfigurationError: it may not.
     """
-    if candidate.file is not None:
-        trust.check(
-            candidate.file, f"load {candidate.name!r} of the {candidate.kind}", folder=candidate.file.parent.name
-        )
+    if (file := candidate.file) is not None:
+        trust.check(file, f"load {candidate.name!r} of the {candidate.kind}", folder=file.parent.name)
 
 
 def load(candidate: Candidate) -> object:
@@ -253,7 +243,8 @@ def _load(candidate: Candidate) -> object:
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
     """Return all extensions of a kind without loading them, first the installed ones, then the workspace's."""
     candidates = [*_plugin_candidates(kind)]
-    for point in registered_entry_points(kind):
+    # Small packages register extensions without a Plugin.
+    for point in sorted(_environment(tuple(sys.path)).select(group=f"tunecheck.{kind}")):
         candidates.append(Candidate(kind, point.name, f"{point.value} of {distribution_of(point)}", point.load))
 
     candidates += _file_candidates(kind, workspace or Path())
@@ -426,11 +417,9 @@ def _file_state(path: Path) -> tuple[str, int, int]:
     Raises:
         PluginError: the file cannot be read.
     """
-    try:
+    with raise_as(PluginError, path):
         status = path.stat()
-    except OSError as error:
-        raise PluginError(f"{path} cannot be read: {error.strerror}") from None
-    return str(path), status.st_mtime_ns, status.st_size
+        return str(path), status.st_mtime_ns, status.st_size
 
 
 def load_offer(path: Path) -> object:
@@ -477,16 +466,12 @@ def _possible_extensions(defined: Sequence[_Named]) -> list[_Named]:
     TypedDicts, enums, exceptions and tuples cannot. If exactly one class is derived from a Tunecheck class, only that
     class is returned.
     """
-    possible: list[_Named] = []
-    subclasses: list[_Named] = []
-    for value in defined:
-        if typing.is_typeddict(value):
-            continue
-        if isinstance(value, type):
-            if issubclass(value, (Enum, BaseException, tuple)):
-                continue
-            if any(is_shipped(base.__module__) for base in value.__mro__):
-                subclasses.append(value)
-        possible.append(value)
-
+    possible = [
+        value
+        for value in defined
+        if not typing.is_typeddict(value)
+        and not (isinstance(value, type) and issubclass(value, (Enum, BaseException, tuple)))
+    ]
+    classes = (value for value in possible if isinstance(value, type))
+    subclasses: list[_Named] = [kind for kind in classes if any(is_shipped(base.__module__) for base in kind.__mro__)]
     return subclasses if len(subclasses) == 1 else possible

@@ -26,7 +26,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.episodes._target import ConversationTarget
 from tunecheck.evaluation._execution import Execution
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-from tunecheck.pipeline._costs import Spending, cost_of, expected_usage
+from tunecheck.pipeline._costs import Spending, cost_of, cost_text, expected_usage
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.pipeline._scoring import BoundEvaluator, row_kind_reader, value_reader
 from tunecheck.statistics._decisions import smallest_binary
@@ -88,23 +88,17 @@ class RunEstimate:
         yield f"{plural(self.rows, 'row')}, {plural(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
             yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} out (as long as the ground truth)"
-        if price := _price(asked):
+        if price := cost_text(asked.summary(), ",.2f"):
             yield f"about {price}"
 
         for name, judge in self.judges.items():
             tokens = f"about {judge.input_tokens:,} tokens in, {judge.output_tokens:,} out"
-            spent = ", ".join(filter(None, (tokens, _price(judge))))
+            spent = ", ".join(filter(None, (tokens, cost_text(judge.summary(), ",.2f"))))
             yield f"{clean(name)}: at most {plural(judge.calls, 'model call')}, {spent}"
 
         if self.unaskable:
             yield f"{plural(self.unaskable, 'row')} cannot be sent, such as {clean(self.problem)}"
         yield "no call was made, no file was written"
-
-
-def _price(spending: Spending) -> str:
-    """Return the estimated cost as text; empty if a price is unknown."""
-    spent = spending.summary()
-    return "" if spent["cost"] is None else f"{spent['cost']:,.2f} {spent['currency']}"
 
 
 def estimate(execution: Execution) -> RunEstimate:
@@ -120,11 +114,8 @@ def estimate(execution: Execution) -> RunEstimate:
     row_kind = row_kind_reader(execution.layers)
     kinds: set[str | None] = set()
 
-    estimated = RunEstimate(
-        judges={judge.name: Spending() for judge in judges},
-        note=execution.dataset.note,
-        trials=execution.settings.repeat,
-    )
+    spending = {judge.name: Spending() for judge in judges}
+    estimated = RunEstimate(judges=spending, note=execution.dataset.note, trials=execution.settings.repeat)
 
     for row in execution.dataset.rows():
         estimated.rows += 1

@@ -20,7 +20,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
@@ -78,8 +78,7 @@ def _make(
     kind = extension.func if isinstance(extension, functools.partial) else extension
 
     if not inspect.isclass(kind):
-        if settings:
-            parameter = next(iter(settings))
+        for parameter in settings:
             advice = f"write a class whose __init__ takes {parameter}"
             raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function and has no settings: {advice}")
         return extension
@@ -89,12 +88,11 @@ def _make(
     _check_settings(name, extension, kind, settings, frozenset(given), trust)
 
     try:
-        evaluator: object = extension(**given, **settings)
+        return cast("object", extension(**given, **settings))
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r}: {error}") from error
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise ConfigurationError(f"evaluator {name!r} cannot be created: {type(error).__name__}: {error}") from error
-    return evaluator
 
 
 def _check_settings(
@@ -182,9 +180,7 @@ def _by_owner(
         if owner not in known:
             hint = did_you_mean(owner, known)
             raise ConfigurationError(f"{option} {name!r}: this run has no evaluator {owner!r}{hint}")
-
         grouped.setdefault(owner, {})[parameter] = value
-
     return grouped
 
 

@@ -233,9 +233,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
-        raise ConfigurationError(
-            f"{given.config}: results_dir must be a local folder; name storage in the command: --results-dir az://…"
-        )
+        raise ConfigurationError(f"{given.config}: results_dir must be a local folder; type --results-dir az://…")
 
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give one of them")
@@ -285,10 +283,7 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
-            raise ConfigurationError(
-                f"run {run.id} was not started from the command line: "
-                "name the source of the answers with --endpoint or --response-column"
-            )
+            raise ConfigurationError(f"run {run.id} was started in Python: add --endpoint or --response-column")
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
@@ -361,10 +356,11 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
     """Return the prepared run with the base run of its gate, read and paired with these rows."""
     from tunecheck.cli._baseline import read_base
 
-    base = read_base(prepared.options, prepared.gates, prepared.evaluators, _about_to_run(prepared))
+    options = prepared.options
+    base = read_base(options, prepared.gates, prepared.evaluators, _about_to_run(prepared))
     # The recorded option names the base by a name that `--resume` still finds.
-    lasting: dict[str, Any] = {"better_than" if base.better else "no_worse_than": base.name}
-    return replace(prepared, base=base, options=replace(prepared.options, **lasting))
+    options = replace(options, better_than=base.name) if base.better else replace(options, no_worse_than=base.name)
+    return replace(prepared, base=base, options=options)
 
 
 def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
@@ -373,12 +369,9 @@ def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
         assert prepared.recorded is not None
         return prepared.recorded
 
-    dataset = prepared.source.dataset
-
-    layers = [layer["column_mapping"] for layer in prepared.config.values()]
-    mapping: list[Mapping[str, object]] | None = None
-    if prepared.source.endpoint is None:
-        mapping = [dataset.defaults.column_mapping, *(layer for layer in layers if isinstance(layer, dict))]
+    source, dataset = prepared.source, prepared.source.dataset
+    layers = [dataset.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
+    mapping = [layer for layer in layers if isinstance(layer, Mapping)] if source.endpoint is None else None
     return results.AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 
 
@@ -389,10 +382,8 @@ def require_allow_simulated(options: Options) -> None:
         ConfigurationError: the option is missing.
     """
     if not options.allow_simulated:
-        raise ConfigurationError(
-            "the answers are simulated, so a gate on them says nothing about a model: "
-            "give --endpoint, or --allow-simulated to try the gate out"
-        )
+        advice = "give --endpoint, or --allow-simulated to try the gate out"
+        raise ConfigurationError(f"the answers are simulated, so a gate on them says nothing about a model: {advice}")
 
 
 def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
@@ -448,9 +439,8 @@ def chosen_evaluators(
     `naming` is the trust in the source of the names.
     """
     judge = None if options.judge is None else running.load_named(options.judge, trust)
-    evaluators = evaluator_choice.make_evaluators(
-        names, evaluator_choice.settings_by_evaluator(settings, names), judge, naming
-    )
+    own_settings = evaluator_choice.settings_by_evaluator(settings, names)
+    evaluators = evaluator_choice.make_evaluators(names, own_settings, judge, naming)
 
     prices = _prices(options)
     for evaluator in evaluators.values():
@@ -477,9 +467,8 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
         names = ",".join(manifest.evaluators) if command else "a,b"
         raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
 
-    recorded = running.options_of_run(
-        options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices")
-    )
+    used = ("set", "names", "mapping", "judge", "prices")
+    recorded = running.options_of_run(options, run, trust, invocation, among=used)
     return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
