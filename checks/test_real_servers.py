@@ -365,4 +365,4 @@ async def test_checking_an_endpoint_over_llama_cpp_says_that_it_answers(
 
 async def test_the_doctor_recognises_llama_cpp(llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = await examine(openai_kind(llama, monkeypatch, parameters={"max_tokens": 8}), {})
-    assert (found.report.serving.program, found.report.serving.guess) == ("llama.cpp", False)
+    assert (found.serving.program, found.serving.guess) == ("llama.cpp", False)

@@ -23,4 +23,4 @@ async def verdicts(url: str, **definition: Any) -> Mapping[str, Diagnosis]:
     """The doctor's findings at this address, by check."""
     written = {"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0, **definition}
     found = await examine(load_endpoint(written), written)
-    return {finding.check: finding.verdict for finding in found.findings}
+    return dict(found.findings)

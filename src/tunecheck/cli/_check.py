@@ -31,7 +31,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from tunecheck import datasets, endpoints
 from tunecheck._errors import ConfigurationError, TunecheckError
@@ -51,9 +51,6 @@ from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, read_laye
 from tunecheck.pipeline._scoring import BoundEvaluator, ColumnMissingError, row_kind_reader, value_reader
 from tunecheck.plugins import discover, find
 from tunecheck.views import SIMULATED
-
-if TYPE_CHECKING:
-    from tunecheck.endpoints._doctor.examination import Examination
 
 _MOST_PLACES = 3
 """The most rows that a line on a problem names."""
@@ -129,24 +126,24 @@ def _check_endpoint(name: str) -> CheckResult:
     return CheckResult(examination.ok, [*_endpoint_lines(examination, definition)], examination.as_json())
 
 
-def _endpoint_lines(examination: Examination, definition: endpoints.Definition | None) -> Iterator[str]:
+def _endpoint_lines(examination: endpoints.Examination, definition: endpoints.Definition | None) -> Iterator[str]:
     """Yield the lines of an endpoint's examination: questions, findings with advice, and lines to change.
 
     `definition` is None for the built-in simulated endpoint.
     """
-    yield from examination.report.lines()
+    yield from examination.lines()
     if examination.simulated:
         yield SIMULATED
 
     counts = examination.counts
-    if examination.findings and examination.report.ok:
+    if examination.findings and examination.answered:
         skipped = f", {counts['skip']} skipped" if counts["skip"] else ""
         yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
         yield ""
-        for verdict, findings in groupby(examination.findings, lambda finding: finding.verdict):
-            yield f"{verdict.status}  {', '.join(finding.check for finding in findings)}: {verdict.evidence}"
-            if verdict.advice:
-                yield f"      {verdict.advice}"
+        for finding, checks in groupby(examination.findings, lambda check: examination.findings[check]):
+            yield f"{finding.status}  {', '.join(checks)}: {finding.evidence}"
+            if finding.advice:
+                yield f"      {finding.advice}"
 
     if examination.changes and definition is not None:
         yield ""

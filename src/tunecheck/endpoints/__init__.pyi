@@ -40,7 +40,7 @@ from ._client import Client as Client, Exchange as Exchange, ServiceCall as Serv
 from ._definition import load_endpoint as load_endpoint, read_definition as read_definition
 from ._doctor.checks import CHECKS as CHECKS
 from ._doctor.evidence import Diagnosis as Diagnosis
-from ._doctor.examination import CheckReport as CheckReport, check_endpoint as check_endpoint, examine as examine
+from ._doctor.examination import Examination as Examination, check_endpoint as check_endpoint, examine as examine
 from ._http_endpoint import HttpConfig as HttpConfig, HttpEndpoint as HttpEndpoint, time_header as time_header
 from ._limits import (
     TOKEN_BURST_S as TOKEN_BURST_S,

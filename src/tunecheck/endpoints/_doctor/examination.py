@@ -27,30 +27,53 @@ _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """The result of one check."""
+class Examination:
+    """What the answers of one endpoint show.
 
-    check: str
-    verdict: evidence.Diagnosis
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """The answer to one request with a tool. `found_out` are sentences about parameters that the API refused."""
+    Endpoints that only answer rows of data or run whole conversations get one question and have no findings.
+    """
 
     endpoint: str
     kind: str
+    simulated: bool
     answer: evidence.DoctorAnswer
-    found_out: tuple[str, ...] = ()
-    serving: evidence.Serving = field(default_factory=evidence.Serving)
+    """The answer to the question with a tool."""
+    found_out: Sequence[str]
+    """Sentences about refused parameters, and about a model that the service does not offer."""
+    serving: evidence.Serving = evidence.Serving()
+    findings: Mapping[str, evidence.Diagnosis] = field(default_factory=dict)
+    """The finding of each check, by the check's name."""
+    changes: Mapping[str, JSON] = field(default_factory=dict)
+    """Keys to set in the definition, merged from all findings."""
+
+    @property
+    def answered(self) -> bool:
+        """True if the endpoint answered the question with a tool."""
+        return self.answer.error is None
 
     @property
     def ok(self) -> bool:
-        """True if the endpoint answered."""
-        return self.answer.error is None
+        """True if the endpoint answered and no check failed."""
+        return self.answered and not self.counts["fail"]
+
+    @property
+    def counts(self) -> Mapping[evidence.Status, int]:
+        return Counter(finding.status for finding in self.findings.values())
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the examination for `--json`: counts by status, the checks, and the keys to change."""
+        return {
+            "endpoint": self.endpoint,
+            "kind": self.kind,
+            "simulated": self.simulated,
+            "server": asdict(self.serving),
+            **{status: self.counts[status] for status in ("pass", "warn", "fail", "skip")},
+            "checks": [{"check": name, **asdict(finding)} for name, finding in self.findings.items()],
+            "changes": dict(self.changes),
+        }
 
     def lines(self) -> list[str]:
-        """Return the report for people."""
+        """Return the lines for people about the answer to the question with a tool."""
         head, error = f"{self.endpoint} ({self.kind})", self.answer.error
         if error is not None:
             kind = "" if isinstance(error, EndpointError) else f"{type(error).__name__}: "
@@ -59,7 +82,7 @@ class CheckReport:
         return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts() if text)]
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return the report's lines as pairs of a label and a text; lines with an empty text are not shown."""
+        """Return the lines as pairs of a label and a text; lines with an empty text are not shown."""
         completion = self.answer.completion
 
         counts = (completion.usage.input_tokens, completion.usage.output_tokens)
@@ -81,40 +104,13 @@ class CheckReport:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """All findings on one endpoint.
-
-    Endpoints that only answer rows of data or run whole conversations get one question and have no findings.
-    `report` is about the question with a tool.
-    """
-
-    report: CheckReport
-    findings: tuple[DoctorFinding, ...]
-    changes: Mapping[str, JSON]
-    """Keys to set in the definition, merged from all findings."""
-    simulated: bool
-
-    @property
-    def ok(self) -> bool:
-        """True if the endpoint answered and no check failed."""
-        return self.report.ok and not self.counts["fail"]
-
-    @property
-    def counts(self) -> Mapping[evidence.Status, int]:
-        return Counter(finding.verdict.status for finding in self.findings)
-
-    def as_json(self) -> dict[str, JSON]:
-        """Return the examination for `--json`: counts by status, the checks, and the keys to change."""
-        return {
-            "endpoint": self.report.endpoint,
-            "kind": self.report.kind,
-            "simulated": self.simulated,
-            "server": asdict(self.report.serving),
-            **{status: self.counts[status] for status in ("pass", "warn", "fail", "skip")},
-            "checks": [{"check": finding.check, **asdict(finding.verdict)} for finding in self.findings],
-            "changes": dict(self.changes),
-        }
+async def check_endpoint(endpoint: Endpoint) -> Examination:
+    """Send the doctor's question with a tool to an endpoint and close the endpoint. An error is part of the answer."""
+    try:
+        answer = await _answer(endpoint, evidence.QUESTIONS["call"], asyncio.Semaphore())
+    finally:
+        await endpoint.close()
+    return Examination(endpoint.name, endpoint.kind, endpoint.simulated, answer, [*endpoint.facts.sentences()])
 
 
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
@@ -123,8 +119,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     A replayed or simulated endpoint, or one that only runs conversations, gets one question and no findings.
     """
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
-        report = await check_endpoint(endpoint)
-        return Examination(report, (), {}, endpoint.simulated)
+        return await check_endpoint(endpoint)
 
     try:
         answers = await _ask_questions(endpoint, definition)
@@ -132,15 +127,16 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
         await endpoint.close()
 
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
-    findings = tuple(_findings(answers))
+    findings, serving = _findings(answers), answers.serving
+    changes = _changes(findings.values(), answers.parameters_taken)
 
-    offered = endpoint.offer_text(answers.serving.models) if isinstance(endpoint, HttpEndpoint) else ""
+    offered = endpoint.offer_text(serving.models) if isinstance(endpoint, HttpEndpoint) else ""
     found_out = [*endpoint.facts.sentences()]
     if offered:
         found_out.append(f"the model is not in the server's list: {offered}")
 
-    report = CheckReport(endpoint.name, endpoint.kind, answers["call"], tuple(found_out), answers.serving)
-    return Examination(report, findings, _changes(findings, answers.parameters_taken), simulated)
+    name, kind = endpoint.name, endpoint.kind
+    return Examination(name, kind, simulated, answers["call"], found_out, serving, findings, changes)
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
@@ -187,8 +183,8 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     )
 
 
-def _findings(answers: evidence.Answers) -> list[DoctorFinding]:
-    """Return the finding of every check.
+def _findings(answers: evidence.Answers) -> dict[str, evidence.Diagnosis]:
+    """Return the finding of every check, by the check's name.
 
     If the first question got no answer, or an answer inside other JSON, return only a finding about that.
     """
@@ -202,18 +198,18 @@ def _findings(answers: evidence.Answers) -> list[DoctorFinding]:
         problem, advice = f"the answer's text is inside other JSON: {first.shown()}", "set response: to the text's path"
         verdict = evidence.Diagnosis("fail", problem, f"{advice}, and check again", {"response": path})
     else:
-        return [DoctorFinding(check.name, check.verdict(answers)) for check in CHECKS]
-    return [DoctorFinding("it answers", verdict)]
+        return {check.name: check.verdict(answers) for check in CHECKS}
+    return {"it answers": verdict}
 
 
-def _changes(findings: Iterable[DoctorFinding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
+def _changes(findings: Iterable[evidence.Diagnosis], taken: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the changes of all findings, merged by key; `taken` are the parameters as they were sent.
 
     Later findings win, but a parameter that a finding leaves as it was sent does not override another finding's change.
     """
     changes: dict[str, JSON] = {}
     for finding in findings:
-        for key, value in finding.verdict.change.items():
+        for key, value in finding.change.items():
             # Several findings may change parameters: each adds only those that it changes.
             before = changes.get(key)
             if isinstance(before, dict) and isinstance(value, dict):
@@ -229,12 +225,3 @@ async def _answer(endpoint: Endpoint, question: ChatRequest, slots: asyncio.Sema
             return evidence.DoctorAnswer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
             return evidence.DoctorAnswer(question, error=error)
-
-
-async def check_endpoint(endpoint: Endpoint) -> CheckReport:
-    """Send the doctor's question with a tool to an endpoint and close the endpoint. Errors are part of the report."""
-    try:
-        answer = await _answer(endpoint, evidence.QUESTIONS["call"], asyncio.Semaphore())
-    finally:
-        await endpoint.close()
-    return CheckReport(endpoint.name, endpoint.kind, answer, tuple(endpoint.facts.sentences()))
