@@ -18,7 +18,7 @@ import msgspec
 
 from tunecheck._describe import Written, read_as, shown_value
 from tunecheck._errors import ConfigurationError, PromptError
-from tunecheck._json import JSON, ValuePath, loads, map_texts, plain
+from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
@@ -314,12 +314,13 @@ _REPLY_PARAMETERS = ("stream", "stream_options", "n")
 """Parameters of the form and number of replies. They do not change the content of a reply."""
 
 
-def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
-    """Return the parameters to send: all except `stream`, `stream_options` and `n`.
+def request_parameters(front: Front, parameters: JSON, *path: str) -> dict[str, JSON]:
+    """Return the parameters to send: all except `stream`, `stream_options` and `n`; `parameters` is a mapping.
 
     Raises:
         PromptError: the parameters contain messages, or `n` is no whole number from 1 on.
     """
+    parameters = object_or_empty(parameters)
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages come from the template: leave this key out")
 

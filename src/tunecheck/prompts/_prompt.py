@@ -9,7 +9,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -75,50 +75,37 @@ def is_url(link: str) -> bool:
     return bool(_ADDRESS.match(link) or _DATA.match(link))
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFiles:
-    """The image files of a template as data URLs by link, read when the prompt is loaded."""
+def read_images(template: str, folder: PromptFolder) -> dict[str, str]:
+    """Read the image files that a template links to from the prompt's folder. Return them as data URLs by link.
 
-    urls: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, template: str, folder: PromptFolder) -> ImageFiles:
-        """Read the image files that a template links to from the prompt's folder.
-
-        Raises:
-            ValueError: a file cannot be read or is too large.
-        """
-        links = {link.strip() for _, _, link in find_images(template)}
-        files = {link: file for link in links if (file := _file_of(link)) is not None}
-
-        urls: dict[str, str] = {}
-        for link, (name, kind) in files.items():
+    Raises:
+        ValueError: a file cannot be read or is too large.
+    """
+    urls: dict[str, str] = {}
+    for link in {link.strip() for _, _, link in find_images(template)}:
+        if (file := _file_of(link)) is not None:
+            name, kind = file
             content = base64.b64encode(folder.read(name, MAX_IMAGE_BYTES)).decode()
             urls[link] = f"data:{kind};base64,{content}"
-        return cls(urls)
+    return urls
 
-    def url(self, link: str, *, own: bool) -> str | None:
-        """Return the URL that the model gets for a link, or None if the link is no image.
 
-        `own` is True if the template itself contains the link, False if a value does:
+def image_url(link: str, files: Mapping[str, str], *, own: bool) -> str | None:
+    """Return the URL that the model gets for a link, or None if the link is no image.
 
-            https://…, data:image/png;base64,…                the link itself
-            data:application/octet-stream;base64,…, if own    the link itself
-            cat.png, data:image/png;path:cat.png, if own      the content of the file, as a data URL
-            any other link                                    None: it stays text
-        """
-        link = link.strip()
-        if is_url(link) or (own and _OWN_DATA.match(link)):
-            return link
-        # A value must not name files: it comes from data or a model.
-        return self.urls.get(link) if own else None
+    `files` are the image files of the template, as data URLs by link. `own` is True if the template itself contains
+    the link, False if a value does:
 
-    def digest(self) -> list[str]:
-        """Return one text for each image file; it changes if the file's link or content does."""
-        return [
-            f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
-            for link, url in sorted(self.urls.items())
-        ]
+        https://…, data:image/png;base64,…                the link itself
+        data:application/octet-stream;base64,…, if own    the link itself
+        cat.png, data:image/png;path:cat.png, if own      the content of the file, as a data URL
+        any other link                                    None: it stays text
+    """
+    link = link.strip()
+    if is_url(link) or (own and _OWN_DATA.match(link)):
+        return link
+    # A value must not name files: it comes from data or a model.
+    return files.get(link) if own else None
 
 
 def _file_of(link: str) -> tuple[str, str] | None:
@@ -281,9 +268,9 @@ class Prompt:
 
 
 def digest(
-    dialect: Dialect, body: str, front: Front, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
+    dialect: Dialect, file: PromptFile, inputs: Mapping[str, PromptInput], images: Mapping[str, str], secrets: Redactor
 ) -> str:
-    """Return a hash of everything that decides what the prompt renders.
+    """Return a hash of everything that decides what the prompt renders; `images` are its image files by link.
 
     A secret default enters only as a short trace, so that the secret cannot be guessed from the hash.
 
@@ -296,11 +283,15 @@ def digest(
         try:
             default = secrets.answer(item.default)
         except ValueError as error:
-            raise front.error(("inputs", item.name), str(error)) from None
+            raise file.front.error(("inputs", item.name), str(error)) from None
 
         # A masked default differs from the default itself.
         known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])
-    return content_hash([dialect, body, known, list(images.digest())])
+
+    contents = [
+        f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}" for link, url in sorted(images.items())
+    ]
+    return content_hash([dialect, file.body, known, contents])
 
 
 # -- model configurations of prompts and of Azure AI Evaluation as endpoint definitions

@@ -9,11 +9,10 @@ reads the image of a message that contains nothing else.
 import functools
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tunecheck._describe import shown_value
-from tunecheck._json import JSON
+from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import UnreadableError
 from tunecheck.calls._python_text import literal_at
@@ -37,7 +36,7 @@ _CONTENT = _MARK + r"content\s*+:(?P<content>.*)"
 # Below `function:`, the lines `name:`, the name, `content:` and the content: "name:\nget_weather\ncontent:\nsunny".
 _NAMED = re.compile(r"name\s*+:" + _LINE_END + r"(?P<name>\S++)" + _CONTENT, re.DOTALL)
 # Below `tool:`, the lines `tool_call_id:`, the id, `content:` and the content.
-_TOOL = re.compile(_MARK + r"tool_call_id\s*+:" + _LINE_END + r"(?P<id>\S++)" + _CONTENT, re.DOTALL)
+_TOOL = re.compile(_MARK + r"tool_call_id\s*+:" + _LINE_END + r"(?P<name>\S++)" + _CONTENT, re.DOTALL)
 # Below `assistant:`, the line `tool_calls:` and the list of calls.
 _CALLS = re.compile(_MARK + r"tool_calls\s*+:" + _LINE_END + r"(?P<calls>.*)", re.DOTALL)
 
@@ -63,22 +62,21 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     refuse_secrets(front, "model", "parameters")
     refuse_secrets(front, "model", "configuration", references=True)
 
-    body = file.body
     try:
-        images = prompt.ImageFiles.of(body, front.folder)
+        images = prompt.read_images(file.body, front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
 
-    template = Template(body, file.where, _RoleLines(images), "jinja2 trimmed")
+    template = Template(file.body, file.where, functools.partial(_split_at_roles, images), "jinja2 trimmed")
     if not any(map(_may_open_message, template.own_text)):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
 
     secrets = Redactor()
     inputs = _inputs(front, template, secrets)
 
-    resolved = _resolve(front, "model", "parameters", secrets=secrets)
-    parameters = request_parameters(front, resolved, "model", "parameters")
     written = front.mapping("model", "parameters")
+    resolved = front.from_environment(written, ("model", "parameters"), secrets)
+    parameters = request_parameters(front, resolved, "model", "parameters")
 
     return prompt.Prompt(
         name=front.text("name") or file.stem,
@@ -89,8 +87,8 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         notes=(),
-        extra={**_judge_samples(front, resolved.get("n")), **read_judge(front)},
-        digest=prompt.digest("prompty1", body, front, inputs, images, secrets),
+        extra={**_judge_samples(front, object_or_empty(resolved).get("n")), **read_judge(front)},
+        digest=prompt.digest("prompty1", file, inputs, images, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -123,12 +121,6 @@ def _judge_samples(front: Front, number: JSON) -> dict[str, JSON]:
     return {"samples": number} if response == "all" and number is not None else {}
 
 
-def _resolve(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
-    """Return the mapping at this path with environment variables filled in, and mask their values from now on."""
-    given = front.mapping(*path)
-    return {key: front.from_environment(value, (*path, key), secrets) for key, value in given.items()}
-
-
 def _sample_names(front: Front) -> Collection[str]:
     """Return the names in `sample:`, also from a JSON or YAML file; empty if that file is missing.
 
@@ -139,7 +131,9 @@ def _sample_names(front: Front) -> Collection[str]:
     """
     section = front.value("sample")
     if not isinstance(section, str):
-        return _resolve(front, "sample").keys()
+        sample = front.mapping("sample")
+        front.from_environment(sample, ("sample",))  # refuses an unset variable
+        return sample.keys()
 
     # A file's name, with or without the prefix that prompt flow writes.
     name = section.removeprefix("file:")
@@ -283,74 +277,65 @@ def _http_headers(front: Front) -> dict[str, JSON]:
 # -- from a rendered template to messages
 
 
-@dataclass(frozen=True, slots=True)
-class _RoleLines:
-    """Splits a rendering into messages. `images` are the image files of the template."""
+def _split_at_roles(images: Mapping[str, str], skeleton: Skeleton) -> list[dict[str, JSON]]:
+    """Split a rendered template into chat messages at its role lines; `images` are the template's image files.
 
-    images: prompt.ImageFiles
+    Raises:
+        ValueError: there is text before the first role, or a message is incomplete.
+    """
+    text = skeleton.text
+    headers = [header for header in _HEADER.finditer(text) if _opens_message(header)]
 
-    def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
-        """Split a rendered template into chat messages at its role lines.
+    before = skeleton.filled(text[: headers[0].start()] if headers else text).strip()
+    if before:
+        shown = " ".join(before.split())[:40]
+        raise ValueError(f"the prompt must begin with a role (`system:` on a line of its own), not with {shown!r}")
 
-        Raises:
-            ValueError: there is text before the first role, or a message is incomplete.
-        """
-        text = skeleton.text
-        headers = [header for header in _HEADER.finditer(text) if _opens_message(header)]
+    ends = [*(header.start() for header in headers[1:]), len(text)]
+    return [
+        _message(header["role"].lower(), text[header.end() : end], skeleton, images)
+        for header, end in zip(headers, ends, strict=True)
+    ]
 
-        before = skeleton.filled(text[: headers[0].start()] if headers else text).strip()
-        if before:
-            shown = " ".join(before.split())[:40]
-            raise ValueError(f"the prompt must begin with a role (`system:` on a line of its own), not with {shown!r}")
 
-        ends = [*(header.start() for header in headers[1:]), len(text)]
-        return [
-            self._message(header["role"].lower(), text[header.end() : end], skeleton)
-            for header, end in zip(headers, ends, strict=True)
-        ]
+def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> dict[str, JSON]:
+    """Return the message that a role line and the text below it (`chunk`) describe, with values filled in.
 
-    def _message(self, role: str, chunk: str, skeleton: Skeleton) -> dict[str, JSON]:
-        """Return the message that a role line and the text below it (`chunk`) describe, with values filled in.
+    Raises:
+        ValueError: a `function:` or `tool:` message is incomplete, or `tool_calls:` is not a list of mappings.
+    """
+    calls = _calls(chunk, skeleton) if role == "assistant" else None
+    if calls is not None:
+        return {"role": role, "tool_calls": calls}
 
-        Raises:
-            ValueError: a `function:` or `tool:` message is incomplete, or `tool_calls:` is not a list of mappings.
-        """
-        if role == "tool":
-            call = _TOOL.match(chunk)
-            if call is None:  # a role line stands between `tool_call_id:` and its content
-                raise ValueError("a `tool:` message needs the lines `tool_call_id:`, the id, `content:`, the content")
-            content = self._content(call["content"], skeleton)
-            return {"role": role, "tool_call_id": skeleton.filled(call["id"]), "content": content}
+    keys = {"tool": "tool_call_id", "function": "name"}
+    named = _TOOL.match(chunk) if role == "tool" else _NAMED.search(chunk)
+    if named is not None:
+        content = _content(named["content"], skeleton, images)
+        return {"role": role, keys.get(role, "name"): skeleton.filled(named["name"]), "content": content}
 
-        calls = _calls(chunk, skeleton) if role == "assistant" else None
-        if calls is not None:
-            return {"role": role, "tool_calls": calls}
+    # Other roles need no name. A role line may stand between `tool_call_id:` and its content.
+    if role in keys:
+        name = "id" if role == "tool" else "name"
+        raise ValueError(f"a `{role}:` message needs the lines `{keys[role]}:`, the {name}, `content:`, the content")
+    return {"role": role, "content": _content(chunk, skeleton, images)}
 
-        named = _NAMED.search(chunk)
-        if named is not None:
-            content = self._content(named["content"], skeleton)
-            return {"role": role, "name": skeleton.filled(named["name"]), "content": content}
 
-        # The role `function` needs a name; for other roles it is optional.
-        if role == "function":
-            raise ValueError("a `function:` message needs the lines `name:`, the name, `content:`, the content")
-        return {"role": role, "content": self._content(chunk, skeleton)}
+def _content(chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> JSON:
+    """Return the content of a message: a text, or a list of parts if it contains images."""
+    parts: list[JSON] = []
 
-    def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
-        """Return the content of a message: a text, or a list of parts if it contains images."""
-        parts: list[JSON] = []
+    position = 0
+    for start, end, link in prompt.find_images(chunk):
+        url = prompt.image_url(skeleton.filled(link), images, own=skeleton.is_own(link))
+        if url is not None:
+            parts += _text_part(skeleton.filled(chunk[position:start]))
+            parts.append({"type": "image_url", "image_url": {"url": url, "detail": "auto"}})
+            position = end
 
-        position = 0
-        for start, end, link in prompt.find_images(chunk):
-            url = self.images.url(skeleton.filled(link), own=skeleton.is_own(link))
-            if url is not None:
-                parts += _text_part(skeleton.filled(chunk[position:start]))
-                parts.append({"type": "image_url", "image_url": {"url": url, "detail": "auto"}})
-                position = end
-
-        if not parts:
-            return skeleton.filled(chunk).strip()
-        return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
+    if not parts:
+        return skeleton.filled(chunk).strip()
+    return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:

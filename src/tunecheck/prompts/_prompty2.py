@@ -231,10 +231,10 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
     return {"type": "function", "function": function}
 
 
-# A role header, with attributes or without: "system:", "# User:" or `assistant[name="Ann", id=7]:`.
-_HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
 # One attribute of a header, with the comma after it: `name="Ann",` or `id=7`.
-_ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
+_ATTRIBUTE = r'\s*+\w++\s*+=\s*+(?:"[^"\]]*+"|[^",\]]*+)\s*+(?:,|(?=\]))'
+# A role header, with attributes or without: "system:", "# User:" or `assistant[name="Ann", id=7]:`.
+_HEADER = re.compile(rf"#?\s*+(system|user|assistant|developer)(?:\[(?:{_ATTRIBUTE})++\])?\s*+:", re.IGNORECASE)
 # `${env:REGION:westus}` has the default `westus`.
 # `${env:NAME:default}`; `:plain` is a suffix of references, not a default
 _WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
@@ -327,7 +327,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     tools, left_out = read_tools(front)
     written = _parameters(front) | ({"tools": tools} if tools else {})
     resolved = front.from_environment(written, ("model", "options"), secrets)
-    parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
+    parameters = request_parameters(front, resolved, "model", "options")
 
     return prompt.Prompt(
         name=front.text("name") or file.stem,
@@ -339,7 +339,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
         secrets=secrets,
         notes=tuple(left_out),
         extra=read_judge(front),
-        digest=prompt.digest("prompty2", file.body, front, inputs, prompt.ImageFiles(), secrets),
+        digest=prompt.digest("prompty2", file, inputs, {}, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -354,7 +354,7 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     Raises:
         PromptError: the template is wrong, or uses a conversation, an image or a file other than as `{{ name }}`.
     """
-    language, strict = _template_settings(file.front)
+    language = _language(file.front)
 
     inserted = [item for item in properties if item.kind in _INSERTED_KINDS]
     body = file.body.lstrip()
@@ -363,11 +363,11 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     def where(line: int) -> str:
         return file.where(line + blank_lines)
 
-    template = Template(body, where, _RoleHeaders(strict), language)
+    template = Template(body, where, _split_at_headers, language)
     threads = [f"{{{{{item.name}}}}}" for item in inserted if item.kind == "thread"]
     if threads and not any(item.name in template.names for item in inserted):
         end = "" if body.endswith("\n") else "\n"
-        template = Template("\n".join([f"{body}{end}user:", *threads]), where, _RoleHeaders(strict), language)
+        template = Template("\n".join([f"{body}{end}user:", *threads]), where, _split_at_headers, language)
 
     # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
@@ -389,11 +389,11 @@ def _with_default(text: str, path: ValuePath) -> str:
     return f"${{env:{match[1]}}}" if is_secret or os.environ.get(match[1]) else match[2]
 
 
-def _template_settings(front: Front) -> tuple[LanguageName, bool]:
-    """Return the template's language, and whether attributes in role headers are ignored, the default.
+def _language(front: Front) -> LanguageName:
+    """Return the language of the template.
 
     Raises:
-        PromptError: the language or the parser is unknown.
+        PromptError: the language or the parser is unknown, or attributes of role headers would be sent.
     """
     kinds = {"format": "jinja2", "parser": "prompty"}
 
@@ -405,8 +405,10 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
         if kinds[key] not in known:
             raise front.error(path, f"{shown_value(kinds[key])} is not supported: write {known[0]}")
 
-    settings = front.value("template", "format")
-    return _LANGUAGES[kinds["format"]], not isinstance(settings, dict) or settings.get("strict") is not False
+    if front.value("template", "format", "strict") is False:
+        problem = "false is not supported: attributes of role headers are not sent; leave this key out"
+        raise front.error(("template", "format", "strict"), problem)
+    return _LANGUAGES[kinds["format"]]
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
@@ -488,83 +490,28 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 # -- from a rendered template to messages
 
 
-@dataclass(frozen=True, slots=True)
-class _RoleHeaders:
-    """Splits a rendering into messages. If `strict`, attributes of headers are ignored."""
+def _split_at_headers(skeleton: Skeleton) -> list[dict[str, JSON]]:
+    """Split a rendered template into chat messages at its role headers; text above them is a system message.
 
-    strict: bool
-
-    def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
-        """Split a rendered template into chat messages at its role headers; text above them is a system message.
-
-        A value cannot open a message: the skeleton has marks in the places of values, and no mark is a header.
-        """
-        messages: list[dict[str, JSON]] = []
-        head: dict[str, JSON] = {"role": "system"}
-        lines: list[str] = []
-
-        for line in skeleton.text.splitlines():
-            header = self._header(line.strip(), skeleton)
-            if header is None:
-                lines.append(line)
-                continue
-            _add_message(messages, head, lines, skeleton)
-            head, lines = header, []
-
-        _add_message(messages, head, lines, skeleton)
-        return messages
-
-    def _header(self, line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
-        """Return the role and the attributes of a line that begins a message; None if the line is no role header."""
-        match = _HEADER.fullmatch(line)
-        if match is None:
-            return None
-
-        attributes = {} if match.group(2) is None else _attributes(match.group(2))
-        if attributes is None:
-            return None
-
-        header: dict[str, JSON] = {"role": match.group(1).lower()}
-
-        # An attribute may contain a value, but must not change who speaks or replace the text.
-        for name, text in ({} if self.strict else attributes).items():
-            if name not in ("role", "content"):
-                header[name] = _attribute_value(skeleton.filled(text))
-        return header
-
-
-def _attributes(text: str) -> dict[str, str] | None:
-    """Return a header's attributes, such as `name="Ann", id=7`, as texts.
-
-    Return None if the text has another form or is empty.
+    A value cannot open a message: the skeleton has marks in the places of values, and no mark is a header.
     """
-    attributes: dict[str, str] = {}
-    position = 0
+    messages: list[dict[str, JSON]] = []
+    role, lines = "system", list[str]()
 
-    while position < len(text):
-        match = _ATTRIBUTE.match(text, position)
-        if match is None:
-            return None
-        attributes[match.group(1)] = match.group(2) if match.group(2) is not None else match.group(3).strip()
-        position = match.end()
-    return attributes or None
-
-
-def _attribute_value(text: str) -> JSON:
-    """Convert an attribute's text to true, false or a number if it is one; else return the text: "7" becomes 7."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
+    for line in skeleton.text.splitlines():
+        header = _HEADER.fullmatch(line.strip())
+        if header is None:
+            lines.append(line)
             continue
-    return text
+        _add_message(messages, role, lines, skeleton)
+        role, lines = header[1].lower(), []
+
+    _add_message(messages, role, lines, skeleton)
+    return messages
 
 
-def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
-    """Append the message with this head and these lines to `messages`; without lines, nothing.
+def _add_message(messages: list[dict[str, JSON]], role: str, lines: list[str], skeleton: Skeleton) -> None:
+    """Append the message with this role and these lines to `messages`; without lines, nothing.
 
     Values that are not text stand between the lines' texts as messages or parts of their own.
     """
@@ -575,7 +522,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
 
     # Text alone: empty lines at its ends go, indentation stays.
     if len(pieces) == 1:
-        messages.append({**head, "content": str(pieces[0]).strip("\n")})
+        messages.append({"role": role, "content": str(pieces[0]).strip("\n")})
         return
 
     for piece in pieces:
@@ -584,7 +531,7 @@ def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: 
             if piece.part is not None:
                 _add_part(messages, piece.part)
         elif piece.strip():
-            messages.append({**head, "content": piece.strip()})
+            messages.append({"role": role, "content": piece.strip()})
 
 
 def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:

@@ -40,7 +40,7 @@ class Examination:
     """The answer to the question with a tool."""
     found_out: Sequence[str]
     """Sentences about refused parameters, and about a model that the service does not offer."""
-    serving: evidence.Serving = evidence.Serving()
+    serving: evidence.Serving = field(default_factory=evidence.Serving)
     findings: Mapping[str, evidence.Diagnosis] = field(default_factory=dict)
     """The finding of each check, by the check's name."""
     changes: Mapping[str, JSON] = field(default_factory=dict)
