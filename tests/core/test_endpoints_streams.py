@@ -38,7 +38,7 @@ def deltas(*each: dict[str, Any], finish: str | None = "stop") -> list[dict[str,
 
 
 def read(*each: dict[str, Any]) -> Completion:
-    return read_chat(read_stream(events(*deltas(*each))).reply)
+    return read_chat(read_stream(events(*deltas(*each)))[0])
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream(
 @cases("endpoints")
 def test_calls_are_read_however_a_server_streams_them(choices: list[Any], calls: list[Any]) -> None:
     body = events(*({"choices": each} for each in choices), {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
-    assert read_chat(read_stream(body).reply) == Completion(None, tuple(calls), finish_reason="tool_calls")
+    assert read_chat(read_stream(body)[0]) == Completion(None, tuple(calls), finish_reason="tool_calls")
 
 
 WEATHER = "The weather in Paris is fine."
@@ -170,11 +170,11 @@ def test_signs_of_life_and_comments_are_passed_over() -> None:
     body = b"\xef\xbb\xbfdata:\n\n: wait\n\nevent: ping\ndata: {}\n\n" + events(*deltas({"content": "hi"})).replace(
         b"\n", b"\r\n"
     )
-    assert read_chat(read_stream(body).reply).text == "hi"
+    assert read_chat(read_stream(body)[0]).text == "hi"
 
 
 def test_the_end_is_known_by_the_finish_reason_too() -> None:
-    assert read_chat(read_stream(events(*deltas({"content": "hi"}), done=False)).reply).text == "hi"
+    assert read_chat(read_stream(events(*deltas({"content": "hi"}), done=False))[0]).text == "hi"
 
 
 async def test_a_stream_of_the_responses_api_ends_with_the_whole_reply() -> None:
@@ -209,4 +209,4 @@ json_values = some.recursive(
 def test_no_stream_breaks_the_reader(pieces: Sequence[Any], wrapped: bool) -> None:
     given_pieces = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces] if wrapped else pieces
     with contextlib.suppress(UnreadableReplyError):
-        json.dumps(read_stream(events(*given_pieces)).reply)
+        json.dumps(read_stream(events(*given_pieces))[0])

@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"bytes\.prompty, line 5: not UTF-8"):
         load_prompt(tmp_path / "bytes.prompty")
     (tmp_path / "large.prompty").write_bytes(b"x" * (1 << 21))
-    with pytest.raises(PromptError, match="larger than 1024 KiB"):
+    with pytest.raises(PromptError, match="larger than 1 MB, the limit"):
         load_prompt(tmp_path / "large.prompty")
 
 

@@ -340,7 +340,7 @@ _DONE = b"[DONE]"
 # A line of a stream, with its line end: CRLF, CR or LF, as server-sent events allow.
 _LINE = re.compile(rb"([^\r\n]*+)(?:\r\n?|\n|\Z)")
 _MOST_PIECES = 200_000
-"""Maximum number of events of a stream, and of lines of an event; more than any real answer has."""
+"""Maximum number of lines of data in a stream; more than any real answer has."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that contain the whole reply."""
 # The keys of a streamed message that are kept.
@@ -353,18 +353,11 @@ _MOST_OPEN = 64
 """Only this many of the latest parts of a list may still grow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """A streamed chat completion. `first` is the number of bytes up to the first token, or None without a token."""
-
-    reply: dict[str, JSON]
-    first: int | None
-
-
-def read_stream(body: bytes) -> Streamed:
+def read_stream(body: bytes) -> tuple[dict[str, JSON], int | None]:
     """Return the chat completion in a stream, or the whole reply at the end of a stream of the Responses API.
 
-    If the stream ends with an error, the reply is that error.
+    The second value is the number of bytes up to the first token, or None without a token. If the stream ends with an
+    error, the reply is that error.
 
     Raises:
         UnreadableReplyError: the events are not pieces of a chat completion, or the stream broke off.
@@ -372,29 +365,24 @@ def read_stream(body: bytes) -> Streamed:
     answer = _StreamedAnswer()
     first: int | None = None
 
-    for number, (data, end) in enumerate(_events(body)):
-        if number >= _MOST_PIECES:
-            raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
-        if data.strip() == _DONE:
+    for data, end in _events(body):
+        if data == _DONE:
             answer.done = True
             break
 
-        # Servers send empty events to keep the connection alive.
-        if not data.strip():
-            continue
+        # An error, or the last event of the Responses API, is the whole reply.
         piece = _piece(data)
-
-        reply = _last_reply(piece)
-        if reply is not None:
-            return Streamed(reply, first)
+        reply = piece if piece.get("error") else piece.get("response")
+        if isinstance(reply, dict) and (reply is piece or piece.get("type") in _LAST_RESPONSES):
+            return reply, first
 
         # The first token has arrived when its whole event has.
         if answer.add(piece) and first is None:
             first = end
-    return Streamed(answer.whole(), first)
+    return answer.whole(), first
 
 
-def _piece(data: bytes) -> Mapping[str, JSON]:
+def _piece(data: bytes) -> dict[str, JSON]:
     """Return the JSON object in the data of an event, or {} for other JSON.
 
     Raises:
@@ -408,35 +396,31 @@ def _piece(data: bytes) -> Mapping[str, JSON]:
         ) from None
 
 
-def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
-    """Return the whole reply if the piece is an error or the last event of the Responses API, else None."""
-    if piece.get("error"):
-        return dict(piece)
-    reply = piece.get("response")
-    return reply if isinstance(reply, dict) and piece.get("type") in _LAST_RESPONSES else None
-
-
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body.
 
     A line `data: {"id": 1}` and an empty line give the data `{"id": 1}`. Several `data:` lines before the empty line
-    are joined with line feeds. Lines with other fields, such as `event:`, and comments are skipped.
+    are joined with line feeds. Skipped are lines with other fields, such as `event:`, comments, and empty events, which
+    servers send to keep the connection alive.
 
     Raises:
-        UnreadableReplyError: an event has too many lines.
+        UnreadableReplyError: there are too many lines of data.
     """
     lines: list[bytes] = []
+    count = 0
     start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
     for line in _LINE.finditer(body, start):
         text = line[1]
         if text.startswith(b"data:"):
             lines.append(text[5:].removeprefix(b" "))
-            if len(lines) > _MOST_PIECES:
+            count += 1
+            if count > _MOST_PIECES:
                 raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
 
         # An empty line ends the event.
-        elif not text and lines:
-            yield b"\n".join(lines), line.end()
+        elif not text:
+            if data := b"\n".join(lines).strip():
+                yield data, line.end()
             lines = []
 
 

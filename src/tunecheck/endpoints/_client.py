@@ -21,9 +21,9 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, Generic, TypeAlias, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -53,15 +53,7 @@ from tunecheck.endpoints._limits import (
     retry_after_s,
 )
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._transport import (
-    AttemptFailed,
-    CallFailure,
-    HttpTransport,
-    Reply,
-    error_failure,
-    is_page,
-    request_id,
-)
+from tunecheck.endpoints._transport import AttemptFailed, HttpTransport, Reply, error_failure, is_page, request_id
 
 MOST_REFUSALS = 10
 """The run stops after this many consecutive refused calls (401, 403, an unknown model, no quota, a long wait)."""
@@ -118,9 +110,6 @@ class Exchange(Generic[A]):
     latency_ms: float
     request_id: str | None
     first_token_ms: float | None = None
-
-
-_Outcome: TypeAlias = Exchange[A] | CallFailure
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -198,12 +187,15 @@ class Client:
             await state.transport.close()
 
     def _new_state(self) -> _LoopState:
-        """Return new connections and counters for this event loop. Add the proxy's credentials to the redactor."""
+        """Return new connections and counters for this event loop."""
         transport = HttpTransport(
-            self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s, most_bytes=self.max_reply_bytes
+            self.url,
+            self.who,
+            self.redactor,
+            connections=self.limits.concurrency,
+            timeout_s=self.timeout_s,
+            most_bytes=self.max_reply_bytes,
         )
-        if transport.proxy_secret is not None:
-            self.redactor.add(transport.proxy_secret)
         return _LoopState(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
 
     def _own_buckets(self) -> SharedLimits:
@@ -233,25 +225,26 @@ class Client:
                 state.count_refusal(error)
                 raise
 
-            outcome = await self._attempt(state, call, identity)
-            if isinstance(outcome, Exchange):
-                return outcome
-
+            try:
+                return await self._attempt(state, call, identity)
+            except AttemptFailed as failed:
+                failure = failed
             failures += 1
 
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
-            if outcome.error.status == 401 and not renewed and self.auth.discard_refused(identity):
+            if failure.error.status == 401 and not renewed and self.auth.discard_refused(identity):
                 renewed = True
                 continue
 
-            if not outcome.retry or failures > self.backoff.retries:
-                raise await self._last_error(state, outcome, failures)
+            is_worth_it = failure.retry and (failure.sent or self.retry_unreachable)
+            if not is_worth_it or failures > self.backoff.retries:
+                raise await self._last_error(state, failure, failures)
 
-            await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
-            if outcome.overload:
+            await self.clock.sleep(self.backoff.wait_s(failures, failure.retry_after_s, self.rng))
+            if failure.overload:
                 await state.gate.rejoin()
 
-    async def _last_error(self, state: _LoopState, failure: CallFailure, attempts: int) -> EndpointError:
+    async def _last_error(self, state: _LoopState, failure: AttemptFailed, attempts: int) -> EndpointError:
         """Return the error of a call whose last attempt failed, with advice; count the call if it was refused.
 
         Raises:
@@ -267,63 +260,54 @@ class Client:
             state.refusals = 0  # the service accepted the credentials
         return error
 
-    async def _attempt(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> _Outcome[A]:
+    async def _attempt(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> Exchange[A]:
         """Send a call once, after waiting for the rate limits. Report the outcome to all limits and to the budget.
 
         Raises:
+            AttemptFailed: there is no answer.
             StopRunError: the budget is spent.
         """
         end = await state.wait_for_limits(call.tokens)
         state.attempts += 1
         # One cut of the concurrency limit answers all refusals of calls that were sent before it.
         cuts = state.gate.cuts
+        headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
 
         try:
-            outcome = await self._send(state, call, identity)
+            started = self.clock.now()
+            reply = await state.transport.send(call.url or self.url, call.body, headers)
+            exchange = self._read_reply(reply, (self.clock.now() - started) * 1000, call)
         except asyncio.CancelledError:
             # The service may have computed the answer of a cancelled call, so the budget counts it.
             with contextlib.suppress(StopRunError):
                 count_unanswered(Usage())
             raise
-
-        end(_tokens_used(outcome, call.tokens) if state.counts_tokens else 0)
-        if isinstance(outcome, Exchange):
-            state.gate.succeeded()
-            state.refusals, state.answered = 0, True
-            return outcome
-
-        if outcome.usage is not None:
-            count_unanswered(outcome.usage)
-        if outcome.overload:
-            state.gate.overloaded(cuts)
-            state.overloads[outcome.error.status or 0] += 1
-        return outcome
-
-    async def _send(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> _Outcome[A]:
-        """Send a call once, without limits. Return the answer, or the failure and whether a retry may help."""
-        started = self.clock.now()
-        headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
-
-        try:
-            reply = await state.transport.send(call.url or self.url, call.body, headers)
-        except AttemptFailed as failed:
-            error = failed.kind(f"{self.who}: {self.redactor.line(str(failed))}")
-
-            # A request that was never sent shows that nothing answers at this address.
-            error.cause = error.cause if failed.sent else "unreachable"
-            retry = not failed.lasting and (failed.sent or self.retry_unreachable)
-
+        except AttemptFailed as failure:
+            end(0)
             # A service that has answered before is only unreachable for a while.
-            never_reached = not failed.sent and not state.answered
-            return CallFailure(error, retry, refused=never_reached, usage=Usage() if failed.sent else None)
-        return self._read_reply(reply, (self.clock.now() - started) * 1000, call)
+            failure.refused |= not failure.sent and not state.answered
+            if failure.usage is not None:
+                count_unanswered(failure.usage)
+            if failure.overload:
+                state.gate.overloaded(cuts)
+                state.overloads[failure.error.status or 0] += 1
+            raise
 
-    def _read_reply(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> _Outcome[A]:
-        """Return the reply with its answer, or the failure if it has no answer. Set `last_headers`."""
+        end(_tokens_used(exchange, call.tokens) if state.counts_tokens else 0)
+        state.gate.succeeded()
+        state.refusals, state.answered = 0, True
+        return exchange
+
+    def _read_reply(self, reply: Reply, latency_ms: float, call: ServiceCall[A]) -> Exchange[A]:
+        """Return the reply with its answer. Set `last_headers`.
+
+        Raises:
+            AttemptFailed: the reply has no answer.
+        """
         self.last_headers = reply.headers
 
         if not 200 <= reply.status < 300:
-            return self._error_reply(reply)
+            raise self._error_reply(reply)
 
         id_ = request_id(reply.headers, self.redactor)
         value: JSON = None
@@ -337,13 +321,14 @@ class Client:
 
             # An answer without the expected content may still hold the service's error message.
             if retry and isinstance(value, dict) and (value.get("error") or says_error(value)):
-                return error_failure(reply, value, self.who, self.redactor)
+                raise error_failure(reply, value, self.who, self.redactor) from None
 
             kind = ContentFilterError if isinstance(error, FilteredError) else ReplyError
             message = f"{self.who}: {self.redactor.line(str(error))}"
-            return CallFailure(kind(message, status=reply.status, request_id=id_), retry, usage=read_usage(value))
+            failed = kind(message, status=reply.status, request_id=id_)
+            raise AttemptFailed(failed, retry, usage=read_usage(value)) from None
 
-    def _error_reply(self, reply: Reply) -> CallFailure:
+    def _error_reply(self, reply: Reply) -> AttemptFailed:
         """Return the failure of an error reply.
 
         If the service asks for a longer wait than the cap, the call is not retried and counts as refused.
@@ -355,10 +340,11 @@ class Client:
         wait_s = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, wait_s)
         cap_s = self.backoff.retry_after_cap_s
-        if not failure.retry or wait_s is None or wait_s <= cap_s:
-            return failure
-        note = f"the service asks to wait {wait_s:,.0f} s, over the limit of {cap_s:g} s: resume the run later"
-        return replace(failure, error=_with_note(failure.error, note), retry=False, retry_after_s=None, refused=True)
+        if failure.retry and wait_s is not None and wait_s > cap_s:
+            note = f"the service asks to wait {wait_s:,.0f} s, over the limit of {cap_s:g} s: resume the run later"
+            failure.error = _with_note(failure.error, note)
+            failure.retry, failure.refused = False, True
+        return failure
 
     def _reply_value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
         """Return the JSON or text of a reply, and the number of bytes up to a stream's first token (else None).
@@ -367,8 +353,7 @@ class Client:
             UnreadableReplyError: the reply is a web page, no JSON, or too large.
         """
         if reply.is_stream:
-            streamed = read_stream(reply.body)
-            return streamed.reply, streamed.first
+            return read_stream(reply.body)
 
         # Counting brackets is fast, and protects the memory before the body is parsed.
         if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
@@ -455,12 +440,9 @@ def _with_note(error: EndpointError, note: str) -> EndpointError:
     return copied
 
 
-def _tokens_used(outcome: _Outcome[A], expected: int) -> int:
-    """Return the tokens of an attempt: the service's count, else the expected number; 0 for a failed attempt."""
-    if isinstance(outcome, CallFailure):
-        return 0
-
-    usage = read_usage(outcome.reply)
+def _tokens_used(exchange: Exchange[A], expected: int) -> int:
+    """Return the tokens of an answered attempt: the service's count, else the expected number."""
+    usage = read_usage(exchange.reply)
     if usage.input_tokens is None and usage.output_tokens is None:
         return expected
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from json import JSONDecodeError
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tunecheck import _errors as errors
-from tunecheck._disk import open_for_reading
+from tunecheck._disk import MOST_IN_A_LINE, lines, open_for_reading
 from tunecheck._json import JSON, canonical, loads, text_or_none, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
@@ -34,13 +35,6 @@ _ERRORS: Mapping[str, type[errors.EndpointError]] = {
     if isinstance(kind, type) and issubclass(kind, errors.EndpointError)
 }
 """The types of errors that a record may name."""
-
-
-MAX_LINE_BYTES = 64 << 20
-"""The maximum length of a record."""
-
-_BOM = b"\xef\xbb\xbf"
-"""UTF-8's byte order mark, which some editors write at the beginning of a file."""
 
 
 class NoAnswerError(errors.ReplyError):
@@ -240,7 +234,7 @@ class RecordedFile:
         digest, offset = hashlib.sha256(), 0
         try:
             with open_for_reading(path) as file:
-                for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+                for number, line in enumerate(lines(file), 1):
                     self._index(line, number, offset)
                     digest.update(line)
                     offset += len(line)
@@ -264,7 +258,7 @@ class RecordedFile:
         record: JSON = None
         with contextlib.suppress(OSError), self.path.open("rb") as file:
             file.seek(place.offset)
-            record = value_of(file.readline(MAX_LINE_BYTES).removeprefix(_BOM))
+            record = value_of(file.readline(MOST_IN_A_LINE).removeprefix(BOM_UTF8))
 
         # The offset may now be in the middle of another line.
         if not isinstance(record, dict) or key not in _keys(record):
@@ -275,17 +269,15 @@ class RecordedFile:
         """Remember where the record in a line begins, by its id and messages; skip a blank line.
 
         Raises:
-            DataError: the line is too long or no record, or another record has the same key.
+            DataError: the line is no record, or another record has the same key.
         """
         where = f"{self.path}, line {number}"
 
-        if len(line) > MAX_LINE_BYTES:
-            raise errors.DataError(f"{where}: the line is longer than {MAX_LINE_BYTES >> 20} MiB: shorten its record")
         if not line.strip():
             return
 
         try:
-            record = loads(line.removeprefix(_BOM) if number == 1 else line)
+            record = loads(line.removeprefix(BOM_UTF8) if number == 1 else line)
         except ValueError as error:
             if isinstance(error, JSONDecodeError):
                 where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"

@@ -228,15 +228,22 @@ class Reply:
         return next((seconds * 1000 for received, seconds in self.arrivals if received >= size), None)
 
 
+@dataclass(eq=False)
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
-    """An attempt without a complete reply; `kind` is the type of its error.
+    """An attempt without an answer, and its error.
 
-    `sent`: the service may have received the request. `lasting`: a retry would fail in the same way.
+    `retry`: another attempt may succeed. `sent`: the service may have received the request. `overload`: the service is
+    overloaded or throttles. `refused`: every further call would be refused as well. `usage`: tokens that the attempt
+    may have used; None if it used none.
     """
 
-    def __init__(self, kind: type[EndpointError], reason: str, *, sent: bool = True, lasting: bool = False) -> None:
-        super().__init__(reason)
-        self.kind, self.sent, self.lasting = kind, sent, lasting
+    error: EndpointError
+    retry: bool
+    sent: bool = True
+    retry_after_s: float | None = None
+    overload: bool = False
+    refused: bool = False
+    usage: Usage | None = None
 
 
 class HttpTransport:
@@ -250,16 +257,20 @@ class HttpTransport:
         ConfigurationError: the environment names certificates that cannot be read.
     """
 
-    def __init__(self, url: str, *, connections: int, timeout_s: float, most_bytes: int) -> None:
-        """Open a session without sending anything. `proxy_secret` is the proxy's credentials, for masking."""
+    def __init__(
+        self, url: str, who: str, redactor: Redactor, *, connections: int, timeout_s: float, most_bytes: int
+    ) -> None:
+        """Open a session without sending anything. Errors begin with `who`; `redactor` masks secrets in them."""
         self._url = yarl.URL(url)
+        self._who, self._redactor = who, redactor
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
 
         proxy = proxy_for(url)
-        self.proxy_secret = proxy.authorization if proxy else None
-        self._proxy = proxy.url if proxy else None
-        self._proxy_headers = {"Proxy-Authorization": self.proxy_secret.reveal()} if self.proxy_secret else None
+        self._proxy, self._proxy_headers = proxy.url if proxy else None, dict[str, str]()
+        if proxy is not None and proxy.authorization is not None:
+            redactor.add(proxy.authorization)
+            self._proxy_headers["Proxy-Authorization"] = proxy.authorization.reveal()
 
         tls = tls_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
@@ -289,15 +300,41 @@ class HttpTransport:
                     proxy_headers=self._proxy_headers,
                 ) as response,
             ):
-                return await _whole_reply(response, sent_at, self._most_bytes)
-        # The reply is too large.
-        except AttemptFailed:
+                return await self._whole_reply(response, sent_at)
+        except AttemptFailed:  # the reply is too large
             raise
         except Exception as error:  # noqa: BLE001 - `_failure` returns unknown errors unchanged
             raise self._failure(error) from None
 
+    async def _whole_reply(self, response: aiohttp.ClientResponse, sent_at: float) -> Reply:
+        """Read a reply to its end, or a stream to its last event (`[DONE]`). Record when each chunk arrived.
+
+        Raises:
+            AttemptFailed: the reply is larger than the limit.
+        """
+        loop = asyncio.get_running_loop()
+        body = bytearray()
+        arrivals: list[tuple[int, float]] = []
+
+        streamed = "event-stream" in response.headers.get("content-type", "")
+
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > self._most_bytes:
+                response.close()
+                problem = f"the reply is larger than {self._most_bytes:,} bytes: to allow it, raise max_reply_bytes"
+                raise self._failed(ReplyError, problem, lasting=True)
+
+            arrivals.append((len(body), loop.time() - sent_at))
+            if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
+                with contextlib.suppress(TimeoutError):  # some servers leave the connection open
+                    async with asyncio.timeout(_LAST_WAIT_S):
+                        await response.content.readany()
+                break
+        return Reply(response.status, response.headers, bytes(body), arrivals)
+
     def _failure(self, error: Exception) -> Exception:
-        """Convert an error of aiohttp or of the network to AttemptFailed. Return any other error unchanged.
+        """Convert an error of aiohttp or of the network to `AttemptFailed`. Return any other error unchanged.
 
         Only errors of connecting show that the request was not sent. Subclasses are tested before their bases, because
         aiohttp's error about a certificate is also an error of connecting and an OSError.
@@ -305,24 +342,24 @@ class HttpTransport:
         match error:
             case aiohttp.ConnectionTimeoutError():
                 text = f"timed out while connecting to {self._url.host}:{self._url.port}"
-                return AttemptFailed(TimedOutError, text, sent=False)
+                return self._failed(TimedOutError, text, sent=False)
             case TimeoutError():
-                return AttemptFailed(TimedOutError, f"no complete answer within {self._timeout_s:g} s")
+                return self._failed(TimedOutError, f"no complete answer within {self._timeout_s:g} s")
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
                 unknown = getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER
                 hint = " (for a private authority, set SSL_CERT_FILE to its certificates)" if unknown else ""
-                return AttemptFailed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
+                return self._failed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
-                return AttemptFailed(ReplyError, "the answer broke off")
+                return self._failed(ReplyError, "the answer broke off")
             # The server may have read the request, so this counts as sent.
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
             case aiohttp.ClientConnectorError():
                 reason = error.os_error.strerror or str(error.os_error) or "the connection was cut"
                 text = f"cannot connect to {error.host}:{error.port}: {reason}"
-                return AttemptFailed(EndpointError, text, sent=False)
+                return self._failed(EndpointError, text, sent=False)
             case aiohttp.ClientHttpProxyError():
                 text = f"the proxy answered {error.status} {error.message}"
             case aiohttp.ClientResponseError():
@@ -332,38 +369,18 @@ class HttpTransport:
                 text = f"the connection failed: {type(error).__name__}: {error}"
             case _:
                 return error
-        return AttemptFailed(EndpointError, text)
+        return self._failed(EndpointError, text)
+
+    def _failed(
+        self, kind: type[EndpointError], reason: str, *, sent: bool = True, lasting: bool = False
+    ) -> AttemptFailed:
+        """Return a failure without a complete reply. `lasting`: a retry would fail in the same way."""
+        error = kind(f"{self._who}: {self._redactor.line(reason)}")
+        error.cause = error.cause if sent else "unreachable"
+        return AttemptFailed(error, not lasting, sent, usage=Usage() if sent else None)
 
     async def close(self) -> None:
         await self._session.close()
-
-
-async def _whole_reply(response: aiohttp.ClientResponse, sent_at: float, most_bytes: int) -> Reply:
-    """Read a reply to its end, or a stream to its last event (`[DONE]`). Record when each chunk arrived.
-
-    Raises:
-        AttemptFailed: the reply is larger than `most_bytes`.
-    """
-    loop = asyncio.get_running_loop()
-    body = bytearray()
-    arrivals: list[tuple[int, float]] = []
-
-    streamed = "event-stream" in response.headers.get("content-type", "")
-
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most_bytes:
-            response.close()
-            problem = f"the reply is larger than {most_bytes:,} bytes: to allow it, raise max_reply_bytes"
-            raise AttemptFailed(ReplyError, problem, lasting=True)
-
-        arrivals.append((len(body), loop.time() - sent_at))
-        if streamed and _LAST_EVENT.search(body[-_LAST_BYTES:]):
-            with contextlib.suppress(TimeoutError):  # some servers leave the connection open
-                async with asyncio.timeout(_LAST_WAIT_S):
-                    await response.content.readany()
-            break
-    return Reply(response.status, response.headers, bytes(body), arrivals)
 
 
 def tls_context() -> ssl.SSLContext:
@@ -374,16 +391,13 @@ def tls_context() -> ssl.SSLContext:
     Raises:
         ConfigurationError: the certificates cannot be read.
     """
-    for variable in _CERTIFICATES:
-        path = os.environ.get(variable)
-        if not path:
-            continue
-        is_folder = Path(path).is_dir()
-        try:
-            return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(f"{variable} names certificates that cannot be read: {path}: {error}") from None
-    return ssl.create_default_context()
+    variable = next(filter(os.environ.get, _CERTIFICATES), "")
+    path = os.environ.get(variable) or None
+    is_folder = path is not None and Path(path).is_dir()
+    try:
+        return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"{variable} names certificates that cannot be read: {path}: {error}") from None
 
 
 # -- error replies as typed errors with a one-line message and advice
@@ -442,22 +456,6 @@ _NEVER = frozenset({501, 505})
 """Statuses from 500 on that no retry changes: not implemented, HTTP version not supported."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFailure:
-    """An attempt without an answer.
-
-    `retry`: another attempt may succeed. `overload`: the service is overloaded or throttles. `refused`: every further
-    call would be refused as well. `usage`: tokens that the attempt may have used; None if it used none.
-    """
-
-    error: EndpointError
-    retry: bool
-    retry_after_s: float | None = None
-    overload: bool = False
-    refused: bool = False
-    usage: Usage | None = None
-
-
 def _is_passing(status: int) -> bool:
     """Return whether a retry may succeed: status 408, 409, 425, 429, or 5xx except 501 and 505."""
     return status in _PASSING or (500 <= status <= 599 and status not in _NEVER)
@@ -471,7 +469,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
 
 def error_failure(
     reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None
-) -> CallFailure:
+) -> AttemptFailed:
     """Return the failure for an error reply, or for a reply with an error in its body although its status is below 300.
 
     Messages begin with `who`. `retry_after` is the wait in seconds that the service asks for.
@@ -481,7 +479,7 @@ def error_failure(
     codes = _codes(body)
     if not _FILTER_CODES.isdisjoint(codes):
         reason = f"{who} declined the content: {redactor.line(_filter_reason(body))}"
-        return CallFailure(ContentFilterError(reason, status=status, request_id=id_), retry=False)
+        return AttemptFailed(ContentFilterError(reason, status=status, request_id=id_), retry=False)
 
     spent = not _SPENT_CODES.isdisjoint(codes)
     kind, advice = _KINDS.get(402 if spent else status, (ReplyError if status < 300 else EndpointError, ""))
@@ -504,7 +502,7 @@ def error_failure(
     error.cause = "unknown_model" if no_model else error.cause
 
     for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
-    return CallFailure(
+    return AttemptFailed(
         error,
         retry=not for_good and (status < 300 or _is_passing(status)),
         retry_after_s=retry_after,

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tunecheck._disk import open_for_reading
+from tunecheck._disk import read_regular
 from tunecheck._errors import PromptError
 from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text, split_prompt
 from tunecheck.prompts._prompt import Prompt, PromptFile
@@ -55,13 +55,9 @@ def _read(path: Path) -> str:
         PromptError: the file cannot be read, is too large or is not UTF-8.
     """
     try:
-        with open_for_reading(path) as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_regular(path, MAX_BYTES, links=True)
     except (OSError, ValueError) as error:
         raise PromptError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-    if len(content) > MAX_BYTES:
-        raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, the limit for prompts")
 
     try:
         return decode_text(content)

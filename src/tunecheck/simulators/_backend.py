@@ -44,7 +44,7 @@ from typing import ClassVar, TypeVar, cast
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
-from tunecheck._loops import Threads
+from tunecheck._loops import LateError, Threads
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, kind_of, positional_count, quoted
@@ -457,7 +457,7 @@ class Backend:
             return OperationResult(result_text(value), failed, value)
         except _ArgumentFailedError as error:
             return error.result
-        except _OverdueError:
+        except LateError:
             self._stuck[owner] = operation.name
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
         except (SimulatorError, ArgumentError) as error:
@@ -470,7 +470,7 @@ class Backend:
         """Run an operation and return its result: at once if it is bounded and sync, else in a thread.
 
         Raises:
-            _OverdueError: the thread did not end within the time limit.
+            LateError: the thread did not end within the time limit.
         """
         simulator = self.simulators[owner]
         work = functools.partial(operation.method, simulator, **arguments)
@@ -478,8 +478,8 @@ class Backend:
         if simulator.bounded and not operation.is_async:
             return work()
         if operation.is_async:
-            # asyncio.run needs a thread without an event loop
-            work = functools.partial(asyncio.run, _await_result(work))
+            # asyncio.run needs a thread without an event loop. What an async method returns is a coroutine.
+            return _run_with_time_limit(lambda: asyncio.run(work()), self.time_limit_s)  # type: ignore[arg-type]
         return _run_with_time_limit(work, self.time_limit_s)
 
     def _make_argument(self, value: JSON) -> JSON:
@@ -610,16 +610,6 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     return part
 
 
-async def _await_result(work: Callable[[], object]) -> object:
-    """Call `work`, and await its result if that is a coroutine."""
-    value = work()
-    return await value if inspect.isawaitable(value) else value
-
-
-class _OverdueError(Exception):
-    """A call did not return within the time limit."""
-
-
 class _ArgumentFailedError(Exception):
     def __init__(self, result: OperationResult) -> None:
         super().__init__(result.text)
@@ -636,7 +626,7 @@ def holds_calls(value: object) -> bool:
 
 
 def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> object:
-    """Return what `work` returns, or raise what it raises; raise _OverdueError after the time limit.
+    """Return what `work` returns, or raise what it raises; raise LateError after the time limit.
 
     After the limit, the thread is abandoned. Code that holds the interpreter's lock (`10**10**9`) cannot be abandoned,
     so a simulator must limit such arguments itself.
@@ -650,4 +640,4 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
         # The work itself may have raised a TimeoutError, as its own result.
         if call.done():
             raise
-        raise _OverdueError from None
+        raise LateError from None
