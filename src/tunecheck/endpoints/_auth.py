@@ -1,7 +1,7 @@
 """Authentication of HTTP endpoints: the `auth:` section of a definition becomes the headers of each attempt.
 
 There are three ways: a key (or an Azure ML token, which is sent like one), a Microsoft Entra token, or none. An HTTP
-endpoint calls `make_auth` once; its client then asks the Auth for headers before each attempt.
+endpoint makes its Auth once; its client then asks the Auth for headers before each attempt.
 
     auth: {type: key, value: "${env:KEY}"}               Authorization: Bearer <key>, or the kind's own header
     auth: {type: key, value: "${env:KEY}", header: X}    X: <key>
@@ -13,13 +13,13 @@ import asyncio
 import importlib.util
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
-from tunecheck.endpoints._base import Place, Text
+from tunecheck.endpoints._base import Text
 from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
+from tunecheck.endpoints._masking import Redactor, Secret
 
 _REFRESH_S = 300.0
 """A token is replaced this long before it expires."""
@@ -40,7 +40,10 @@ class TokenCredential(Protocol):
 
 
 class Auth:
-    """The source of the authentication headers of each attempt. The base class sends none."""
+    """The source of the authentication headers of each attempt. The base class sends fixed headers, or none."""
+
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+        self._headers = headers or {}
 
     async def headers(self) -> Mapping[str, str]:
         """Return the headers to send.
@@ -48,27 +51,18 @@ class Auth:
         Raises:
             RefusedError: no credential is available.
         """
-        return {}
+        return self._headers
 
     def discard_refused(self, sent: Mapping[str, str]) -> bool:
         """Discard the headers that the service answered with 401; return whether new headers are worth a retry."""
         return False
 
 
-class KeyAuth(Auth):
-    """Sends a fixed secret as a bearer token or in a separate header."""
-
-    def __init__(self, key: Secret, header: str = "Authorization") -> None:
-        """Send `key` in this header; in Authorization as `Bearer …`, unless the key itself names a scheme."""
-        # A key such as "Basic dXNlcjpwYXNz" names its scheme itself.
-        bearer = header.lower() == "authorization" and " " not in key.reveal()
-        self._headers = {header: f"Bearer {key.reveal()}" if bearer else key.reveal()}
-
-    async def headers(self) -> Mapping[str, str]:
-        return self._headers
-
-    def __repr__(self) -> str:
-        return f"KeyAuth({', '.join(self._headers)})"
+def key_headers(key: Secret, header: str) -> dict[str, str]:
+    """Return the header with a key; in Authorization as `Bearer …`, unless the key itself names a scheme."""
+    # A key such as "Basic dXNlcjpwYXNz" names its scheme itself.
+    bearer = header.lower() == "authorization" and " " not in key.reveal()
+    return {header: f"Bearer {key.reveal()}" if bearer else key.reveal()}
 
 
 class EntraAuth(Auth):
@@ -152,7 +146,7 @@ def _bearer(token: Secret) -> dict[str, str]:
 AuthType: TypeAlias = Literal["key", "aml_token", "entra", "none"]
 """The ways to authenticate. Only the kind `azure_ml` accepts `aml_token`: a token that expires, sent like a key."""
 
-_TYPES_BY_FIELD = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
+TYPES_BY_FIELD = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
 """The types of sign-in to which each key of `auth:` belongs."""
 
 
@@ -166,43 +160,6 @@ class AuthConfig(Written, frozen=True):
     value: Any = None  # not typed: an error about its type would show a secret that is written out
     header: Text | None = None
     scope: Text | None = None
-
-
-class SignInDefaults(NamedTuple):
-    """The sign-in defaults of an endpoint kind, for values missing from the `auth:` section."""
-
-    key_header: str
-    scope: str | None
-    credential: TokenCredential | None
-    clock: Clock | None
-
-
-def make_auth(config: AuthConfig, place: Place, redactor: Redactor, defaults: SignInDefaults) -> Auth:
-    """Return the sign-in that an `auth:` section describes.
-
-    Raises:
-        ConfigurationError: the section is wrong, or contains a secret instead of a reference to the environment.
-        MissingExtraError: azure-identity is needed but not installed.
-    """
-    auth_type: AuthType = config.type or ("none" if config.value is None else "key")
-
-    for field, types in _TYPES_BY_FIELD.items():
-        if getattr(config, field) is not None and auth_type not in types:
-            raise place.at(field).error(f"unknown key for auth type {auth_type}: leave it out")
-
-    if auth_type == "none":
-        return Auth()
-
-    if auth_type == "entra":
-        scope = config.scope or defaults.scope
-        if scope is None:
-            raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")
-        return EntraAuth(scope, redactor, credential=defaults.credential, clock=defaults.clock)
-
-    header = config.header or defaults.key_header
-    if not is_header_name(header):
-        raise place.at("header").error("must be the name of a header, such as api-key")
-    return KeyAuth(sent_secret(config.value, place.at("value"), redactor), header)
 
 
 def is_header_name(text: str) -> bool:

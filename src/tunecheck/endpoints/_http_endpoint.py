@@ -15,7 +15,7 @@ import re
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -32,13 +32,14 @@ from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import REPEATS, read_usage
 from tunecheck.endpoints._api_facts import ApiFacts, is_other_model
 from tunecheck.endpoints._auth import (
+    TYPES_BY_FIELD,
     Auth,
     AuthConfig,
-    KeyAuth,
-    SignInDefaults,
+    AuthType,
+    EntraAuth,
     TokenCredential,
     is_header_name,
-    make_auth,
+    key_headers,
 )
 from tunecheck.endpoints._base import (
     ChatRequest,
@@ -102,20 +103,12 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
 C = TypeVar("C", bound=HttpConfig)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenSecrets:
-    """Credentials given in code rather than in a definition: a key, and headers by name."""
-
-    key: masking.Secret | None = None
-    headers: Mapping[str, masking.Secret] = field(default_factory=dict)
-
-
 class HttpEndpoint(Endpoint, Generic[C]):
     """An endpoint over HTTP. A kind implements the body of a request (`_body`) and reading a reply (`_answer`).
 
-    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent in
-    addition to the definition's headers. A key in `secrets` replaces the definition's `auth`, and the settings then
-    refer to the variable `key_variable`. Tests replace `clock` and `rng`.
+    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secret_headers` are
+    sent in addition to the definition's headers. `key` replaces the definition's `auth`, and the settings then refer to
+    the variable `key_variable`. Tests replace `clock` and `rng`.
 
     A kind may set these attributes:
 
@@ -140,7 +133,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
         definition: Definition,
         *,
         credential: TokenCredential | None = None,
-        secrets: GivenSecrets | None = None,
+        key: masking.Secret | None = None,
+        secret_headers: Mapping[str, masking.Secret] | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -154,14 +148,13 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.concurrency = config.limits.concurrency
 
         self._redactor = masking.Redactor()
-        secrets = secrets or GivenSecrets()
-        for item in (secrets.key, *secrets.headers.values()):
-            if item is not None:
-                self._redactor.add(item)
+        given = secret_headers or {}
+        for item in (*given.values(), *([key] if key else ())):
+            self._redactor.add(item)
 
         # Without a key and headers, plain http to a public host reveals nothing.
-        keyless = secrets.key is None and config.auth.value is None and config.auth.type in (None, "none")
-        sends = not keyless or bool(config.headers or secrets.headers)
+        keyless = key is None and config.auth.value is None and config.auth.type in (None, "none")
+        sends = not keyless or bool(config.headers or given)
         url = checked_url(
             config.url, definition.at("url"), self._redactor, allow_http=config.allow_http, sends_secrets=sends
         )
@@ -174,17 +167,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.depends_on_row = self._template is not None and "data" in self._template.references
 
         headers = _headers(config, definition.at("headers"), self._redactor)
-        if secrets.key is not None:
-            auth: Auth = KeyAuth(secrets.key, self.key_header)
+        if key is not None:
+            auth = Auth(key_headers(key, self.key_header))
         else:
-            place, signing = definition.at("auth"), SignInDefaults(self.key_header, self.scope, credential, clock)
-            auth = make_auth(config.auth, place, self._redactor, signing)
+            auth = self._sign_in(definition.at("auth"), credential, clock)
 
         self._client = Client(
             who=f"endpoint {self.name!r}",
             url=self._url,
             auth=auth,
-            headers={**headers, **{name: item.reveal() for name, item in secrets.headers.items()}},
+            headers={**headers, **{name: item.reveal() for name, item in given.items()}},
             redactor=self._redactor,
             limits=config.limits,
             timeout_s=config.timeout_s,
@@ -198,8 +190,36 @@ class HttpEndpoint(Endpoint, Generic[C]):
         # For files: secrets that are written out are masked, references to the environment stay.
         self._data = cast("dict[str, JSON]", masking.storable_settings(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
-        if secrets.key is not None:
+        if key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
+
+    def _sign_in(self, place: Place, credential: TokenCredential | None, clock: Clock | None) -> Auth:
+        """Return the sign-in that the `auth:` section at this place describes.
+
+        Raises:
+            ConfigurationError: the section is wrong, or contains a secret instead of a reference to the environment.
+            MissingExtraError: azure-identity is needed but not installed.
+        """
+        config = self.config.auth
+        auth_type: AuthType = config.type or ("none" if config.value is None else "key")
+
+        for name, types in TYPES_BY_FIELD.items():
+            if getattr(config, name) is not None and auth_type not in types:
+                raise place.at(name).error(f"unknown key for auth type {auth_type}: leave it out")
+
+        if auth_type == "none":
+            return Auth()
+
+        if auth_type == "entra":
+            scope = config.scope or self.scope
+            if scope is None:
+                raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")
+            return EntraAuth(scope, self._redactor, credential=credential, clock=clock)
+
+        header = config.header or self.key_header
+        if not is_header_name(header):
+            raise place.at("header").error("must be the name of a header, such as api-key")
+        return Auth(key_headers(masking.sent_secret(config.value, place.at("value"), self._redactor), header))
 
     def fail_fast(self) -> None:
         """Do not retry requests that could not be sent, for example to a closed port."""

@@ -48,7 +48,6 @@ from tunecheck.prompts._front_matter import Combine, Name
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, definition_of
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._http_endpoint import GivenSecrets
     from tunecheck.prompts._prompt import Prompt
 
 # -- the model
@@ -146,35 +145,36 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     if config.get("type") == AZURE or has_azure_keys:
         read = read_as({**config}, _AzureConfiguration, "model_config")
         name = read.azure_deployment.strip()
-        key, plain, secrets = _divide_secrets(read.api_key, read.extra_headers or {})
+        key, plain, given_key, hidden = _divide_secrets(read.api_key, read.extra_headers or {})
         definition = definition_of(
             AZURE,
             read.azure_endpoint.strip(),
             name,
             api_version=read.api_version or _API_VERSION,
             key=key,
-            entra=key is None and secrets.key is None,
+            entra=key is None and given_key is None,
             headers=plain,
         )
         # The credential is checked at the first request for a token.
-        return AzureOpenAIEndpoint(read_definition(definition, name=name), credential=read.credential, secrets=secrets)
+        made = read_definition(definition, name=name)
+        return AzureOpenAIEndpoint(made, credential=read.credential, key=given_key, secret_headers=hidden)
 
     given = read_as({**config}, _OpenAIConfiguration, "model_config")
     name = given.model.strip()
     organization = {"OpenAI-Organization": given.organization} if given.organization else {}
-    key, plain, secrets = _divide_secrets(given.api_key, organization | (given.extra_headers or {}))
+    key, plain, given_key, hidden = _divide_secrets(given.api_key, organization | (given.extra_headers or {}))
     definition = definition_of(OPENAI, given.base_url or OPENAI_URL, name, key=key, headers=plain)
-    return OpenAIEndpoint(read_definition(definition, name=name), secrets=secrets)
+    return OpenAIEndpoint(read_definition(definition, name=name), key=given_key, secret_headers=hidden)
 
 
-def _divide_secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str | None, dict[str, str], GivenSecrets]:
+def _divide_secrets(
+    key: str | None, headers: Mapping[str, str]
+) -> tuple[str | None, dict[str, str], Secret | None, dict[str, Secret]]:
     """Separate the secrets of a model configuration from its key and headers that may be shown.
 
-    Return the key for the definition (None if it is secret or absent), the headers for the definition, and the secrets,
-    which are only sent. References to environment variables are no secrets.
+    Return the key and the headers for the definition, then the secret key and headers, which are only sent. A key that
+    is secret is None in the definition. References to environment variables are no secrets.
     """
-    from tunecheck.endpoints._http_endpoint import GivenSecrets
-
     hidden = {
         name: _secret(value)
         for name, value in headers.items()
@@ -185,8 +185,8 @@ def _divide_secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str | 
     key = key.strip() if key else None
     # A key that refers to the environment can stand in the definition, because only its name is stored.
     if not key or ENV_REFERENCE.fullmatch(key):
-        return key or None, plain, GivenSecrets(None, hidden)
-    return None, plain, GivenSecrets(_secret(key), hidden)
+        return key or None, plain, None, hidden
+    return None, plain, _secret(key), hidden
 
 
 def _secret(text: str) -> Secret:
