@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 TOKEN_BURST_S = 10.0
 """Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
@@ -100,13 +100,6 @@ class TokenBucket:
         return self._level
 
 
-class _Cut(NamedTuple):
-    """A cut of a concurrency limit: the limit and the share of refused attempts before it."""
-
-    limit_before: int
-    share_before: float
-
-
 class AdaptiveGate:
     """An adaptive concurrency limit: as many concurrent calls as the service accepts, at most `most`.
 
@@ -136,8 +129,8 @@ class AdaptiveGate:
         self.cuts = 0
         self._random_share = 0.0
         """Share of refusals that does not depend on the load, tolerated in addition to TOLERATED."""
-        self._last_cut: _Cut | None = None
-        """The cut at the end of the last round, if that round cut the limit."""
+        self._last_cut: tuple[int, float] | None = None
+        """The limit and the share of refusals before the cut at the end of the last round, if it cut the limit."""
 
         # Figures of the current round: the most calls in flight, and the outcomes.
         self._peak = 0
@@ -172,24 +165,16 @@ class AdaptiveGate:
             raise
 
     async def _enter(self, queue: deque[asyncio.Future[None]]) -> None:
-        """Wait in this queue until the limit admits the call. If the queue is empty, the call may start at once."""
-        if self.under_way < self._current_limit and not queue:
-            self._start_call()
-            return
-
+        """Wait in this queue until the limit admits the call."""
         admission: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(admission)
+        self._admit(self._returning, self._waiting)
         try:
             await admission
         except asyncio.CancelledError:
             if admission.done() and not admission.cancelled():
                 self._end_call()  # the call was admitted and cancelled at the same time: admit the next call
             raise
-
-    def _start_call(self) -> None:
-        """Count one more call in flight."""
-        self.under_way += 1
-        self._peak = max(self._peak, self.under_way)
 
     def _end_call(self) -> None:
         """Count one call less in flight, and admit waiting calls: refused calls first, then new ones."""
@@ -203,13 +188,14 @@ class AdaptiveGate:
                 admission = queue.popleft()
                 # An admission that is done belongs to a call that was cancelled while it waited.
                 if not admission.done():
-                    self._start_call()
+                    self.under_way += 1
+                    self._peak = max(self._peak, self.under_way)
                     admission.set_result(None)
 
     def succeeded(self) -> None:
         """Count an attempt that was answered."""
         self._successes += 1
-        self._end_full_round()
+        self._end_round()
 
     def overloaded(self, cuts: int) -> None:
         """Count an attempt that the service refused because of overload.
@@ -218,22 +204,22 @@ class AdaptiveGate:
         """
         if cuts == self.cuts:
             self._refusals += 1
-            self._end_full_round()
+            self._end_round()
 
-    def _end_full_round(self) -> None:
-        """End the round if it has as many outcomes as the limit, and at least LEAST_ROUND."""
-        outcomes = self._successes + self._refusals
-        if outcomes >= max(self.limit, self.LEAST_ROUND):
-            self._end_round(outcomes)
+    def _end_round(self) -> None:
+        """End the round if it has as many outcomes as the limit, and at least LEAST_ROUND.
 
-    def _end_round(self, outcomes: int) -> None:
-        """Raise, keep or cut the limit by the share of refused attempts in this round, and begin the next round.
+        The share of refused attempts in this round raises, keeps or cuts the limit:
 
         1. The share is tolerated: raise the limit if it was used, by all of it or, after the first cut, by a quarter.
         2. The last round cut the limit and the share stayed high: the refusals do not depend on the load. Undo the cut,
            and tolerate that share from now on.
         3. Else cut the limit by the share.
         """
+        outcomes = self._successes + self._refusals
+        if outcomes < max(self.limit, self.LEAST_ROUND):
+            return
+
         share = self._refusals / outcomes
         cut, self._last_cut = self._last_cut, None
         self._random_share = min(self._random_share, share)
@@ -242,10 +228,10 @@ class AdaptiveGate:
             if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
                 self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
-        elif cut is not None and self.HELPED * cut.share_before <= share < self.RANDOM:
-            self.limit, self._random_share = max(cut.limit_before, self.limit), share
+        elif cut is not None and self.HELPED * cut[1] <= share < self.RANDOM:
+            self.limit, self._random_share = max(cut[0], self.limit), share
         else:
-            self._last_cut = _Cut(self.limit, share)
+            self._last_cut = self.limit, share
             self.limit = max(1, int(self.limit * (1 - share)))
             self.cuts += 1
 

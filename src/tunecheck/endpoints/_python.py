@@ -328,9 +328,7 @@ class FunctionProcess:
                 # `_ask` kills a process that blocks its interpreter; that is a late call, not a crash.
                 if time.monotonic() - begun >= limit_s:
                     raise LateError(f"took longer than {limit_s:g} s") from None
-                raise errors.WorkerDied(
-                    f"{self._reference} ended its process: {await process.how_it_ended()}"
-                ) from None
+                raise await self._died(process) from None
             finally:
                 process.kill()
                 await process.close()
@@ -345,8 +343,11 @@ class FunctionProcess:
         try:
             await process.ask(pickle.dumps(self._place))  # loads the function before the time limit starts
         except ProcessEndedError:
-            raise errors.WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}") from None
+            raise await self._died(process) from None
         return process
+
+    async def _died(self, process: WorkerProcess) -> errors.WorkerDied:
+        return errors.WorkerDied(f"{self._reference} ended its process: {await process.how_it_ended()}")
 
     async def close(self) -> None:
         """End the process."""
@@ -393,40 +394,35 @@ class FunctionError(Exception):
 def main() -> None:
     """Load the function that the first request names, then call it for each further one, in a thread."""
     pipes = Pipes()
-    caller = None
+    arguments: tuple[Callable[..., object], LoopThread, Pipes] | None = None
     for number, body in pipes.requests():
-        if caller is None:
+        if arguments is None:
             place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
-            caller = _Caller(place.load(), pipes)
+            arguments = place.load(), LoopThread("tunecheck-function"), pipes
             pipes.reply(number, None)
         else:
-            threading.Thread(target=caller.call, args=(number, body), daemon=True).start()
+            threading.Thread(target=_reply_to, args=(*arguments, number, body), daemon=True).start()
     os._exit(0)
 
 
-class _Caller:
-    """Calls the function in the caller's thread and awaits coroutines in one event loop."""
+def _reply_to(function: Callable[..., object], loop: LoopThread, pipes: Pipes, number: int, body: bytes) -> None:
+    """Call the function in this thread, await a coroutine in the loop, and reply with the result or error.
 
-    def __init__(self, function: Callable[..., object], pipes: Pipes) -> None:
-        self._function = function
-        self._pipes = pipes
-        self._loop = LoopThread("tunecheck-function")
+    The reply to a ping is None.
+    """
+    arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
 
-    def call(self, number: int, body: bytes) -> None:
-        """Call the function with a request's arguments and reply with its result or error; to a ping, reply None."""
-        arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
+    try:
+        value: object = None if arguments is None else function(**arguments)
+        if inspect.isawaitable(value):
+            value = loop.submit(_await_value(value)).result()
+        reply: object = value if isinstance(value, base.Completion) else plain(value)
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        # A user's exception might not survive pickling, so only its type and text are sent.
+        own = isinstance(error, errors.TunecheckError)
+        reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
 
-        try:
-            value: object = None if arguments is None else self._function(**arguments)
-            if inspect.isawaitable(value):
-                value = self._loop.submit(_await_value(value)).result()
-            reply: object = value if isinstance(value, base.Completion) else plain(value)
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            # A user's exception might not survive pickling, so only its type and text are sent.
-            own = isinstance(error, errors.TunecheckError)
-            reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
-
-        self._pipes.reply(number, reply)
+    pipes.reply(number, reply)
 
 
 async def _await_value(value: Awaitable[object]) -> object:
