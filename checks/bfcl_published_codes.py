@@ -25,7 +25,7 @@ def table(runs: Path, compat: bool) -> Iterator[str]:
     """The lines of the table for all runs in one mode."""
     mode = "bfcl" if compat else "strict"
     for run in sorted(path.name for path in runs.iterdir()):
-        for model in score_results(runs / run / "result", compat=compat, workers=1).models.values():
+        for model in score_results(runs / run / "result", compat=compat).models.values():
             for category in model.categories.values():
                 yield from (f"{run}\t{mode}\t{category.name}\t{line}" for line in _lines(category))
 

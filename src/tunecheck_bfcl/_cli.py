@@ -153,7 +153,6 @@ class LeaderboardScoreOptions(cli.JsonOptions, cli.NamesOptions):
     compat: str = cli.option("bfcl: as the leaderboard; strict: also fail mistakes it ignores.", "MODE", default="bfcl")
     out: Path | None = cli.option("Folder for the verdicts; default: bfcl_score.", "DIR")
     data: Path | None = cli.option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR")
-    workers: int | None = cli.option("Number of processes.", "N", least=1)
 
 
 @cli.command(LeaderboardScoreOptions)
@@ -163,11 +162,10 @@ def score(options: LeaderboardScoreOptions, invocation: cli.Invocation) -> int:
     Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one
     folder each.
     """
-    from tunecheck_bfcl._scoring import score_results, useful_workers
+    from tunecheck_bfcl._scoring import score_results
 
     compat = one_of(options.compat, ("bfcl", "strict"), "--compat") == "bfcl"
-    workers = useful_workers(options.path) if options.workers is None else options.workers
-    scores = score_results(options.path, compat=compat, names=_names(options), data=options.data, workers=workers)
+    scores = score_results(options.path, compat=compat, names=_names(options), data=options.data)
 
     folder = options.out or Path(SCORES)
     summary = scores.write(folder)

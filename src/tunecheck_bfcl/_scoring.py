@@ -18,13 +18,9 @@ line that fits:
 Rows of the data without a result count as missing; they are not in the accuracy.
 """
 
-import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path, PurePath
 from typing import Literal, get_args
 
@@ -289,7 +285,6 @@ def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
 # -- scores
 
 _UNREADABLE = "unreadable_row"
-_BYTES_A_WORKER = 20_000_000  # some seconds of work; a process takes half a second to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,13 +362,7 @@ def _share(share: float | None) -> str:
 
 
 def score_results(
-    path: Path,
-    *,
-    compat: bool = True,
-    mode: CallMode | None = None,
-    names: Names = "auto",
-    data: Path | None = None,
-    workers: int = 1,
+    path: Path, *, compat: bool = True, mode: CallMode | None = None, names: Names = "auto", data: Path | None = None
 ) -> Scores:
     """Score a result file, or all result files below a folder.
 
@@ -384,7 +373,6 @@ def score_results(
         names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto" for
             the spelling of each row's calls. In the strict mode, both spellings are right.
         data: the copy of BFCL; by default as in `find_bfcl`.
-        workers: number of processes. With several, a script needs `if __name__ == "__main__":` around the call.
 
     Raises:
         ConfigurationError: `names` has another value.
@@ -392,78 +380,32 @@ def score_results(
     """
     one_of(names, get_args(Names), "names")
     tree = find_results(path)
-
-    # By category: BFCL's data of a category is read once for all models.
-    by_category: dict[str, list[tuple[ResultFile, CallMode]]] = {}
-    for group in tree.models.values():
-        group_mode = mode or asked_in_mode(group)
-        for file in group:
-            by_category.setdefault(file.category.name, []).append((file, group_mode))
+    modes = {name: mode or asked_in_mode(files) for name, files in tree.models.items()}
 
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
-    scored = _score_files(scorer, by_category, workers)
-    models = {
-        name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
-        for name, group in tree.models.items()
-    }
+    scores: dict[str, dict[str, CategoryScore]] = {name: {} for name in tree.models}
+    for category in CATEGORIES.values():
+        of_category = [file for files in tree.models.values() for file in files if file.category is category]
+        entries = read_entries(scorer.files, category) if of_category else {}  # read once for all models
+        for file in of_category:
+            scores[file.model][category.name] = scorer.score(file, modes[file.model], entries)
+
+    models = {name: ModelScore(name, categories) for name, categories in scores.items()}
     return Scores(compat, models, tree.passed_over)
-
-
-def _score_files(
-    scorer: "LeaderboardScorer", by_category: Mapping[str, Sequence[tuple[ResultFile, CallMode]]], workers: int
-) -> dict[Path, CategoryScore]:
-    """Return the score of each result file by path. With several workers, processes score a category each."""
-    if workers < 2:
-        scores = [scorer.score(CATEGORIES[name], files) for name, files in by_category.items()]
-    else:
-        # The largest first, so that the last process does not start with the longest work.
-        largest_first = sorted(by_category, key=lambda name: -_size(file for file, _ in by_category[name]))
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            tasks = [pool.submit(scorer.score, CATEGORIES[name], by_category[name]) for name in largest_first]
-            scores = [task.result() for task in tasks]
-    return {path: score for each in scores for path, score in each.items()}
-
-
-def useful_workers(path: Path) -> int:
-    """Return the number of processes that is worthwhile for the result files below a path.
-
-    It is limited by the processors, the categories (a process scores whole categories), and the bytes to read.
-    """
-    files = [file for group in find_results(path).models.values() for file in group]
-    # The number of processors that this process may use; the machine may have more.
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, len({file.category.name for file in files}), _size(files) // _BYTES_A_WORKER))
-
-
-def _size(files: Iterable[ResultFile]) -> int:
-    """Return the size of result files in bytes."""
-    return sum(file.path.stat().st_size for file in files)
 
 
 class LeaderboardScorer:
     """A scorer of result files with one copy of BFCL."""
 
     def __init__(self, files: BfclFiles, *, compat: bool, names: Names) -> None:
-        self._files = files
+        self.files = files
         self._compat = compat
         self._names = names
+        # The long-context constants are read only if a row needs them.
+        services = Services(long_context=lambda: read_long_context(files))
+        self._check = LeaderboardCheck(services) if compat else StateCheck(services)
 
-    def score(self, category: Category, files: Sequence[tuple[ResultFile, CallMode]]) -> dict[Path, CategoryScore]:
-        """Score the result files of one category. Each comes with the mode in which the model was asked."""
-        entries = read_entries(self._files, category)
-        return {file.path: self._score(file, mode, entries) for file, mode in files}
-
-    def score_rows(self, file: ResultFile, mode: CallMode, ids: Container[str]) -> dict[str, RowVerdict]:
-        """Return the verdicts on the rows of a file with these ids."""
-        entries = read_entries(self._files, file.category)
-        records = (record for record in file.rows() if record.id in ids)
-        return {record.id: self._verdict(record, entries.get(record.id), file, mode) for record in records}
-
-    def entry_ids(self, category: Category) -> Set[str]:
-        """Return the ids of all entries of a category."""
-        return _records_by_id(self._files.data / category.questions).keys()
-
-    def _score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
+    def score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
         """Return the score of one file: the verdict on each of its rows, and the number of missing entries."""
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
         return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
@@ -481,9 +423,3 @@ class LeaderboardScorer:
             return self._check.check(row, record.result, mode=mode, episode=record.episode, model=file.model)
         except RecursionError:
             return failed_row(_UNREADABLE, "the result is nested too deeply")
-
-    @cached_property
-    def _check(self) -> StateCheck:
-        # The long-context constants are read only if a row needs them.
-        services = Services(long_context=lambda: read_long_context(self._files))
-        return LeaderboardCheck(services) if self._compat else StateCheck(services)

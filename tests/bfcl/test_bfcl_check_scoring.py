@@ -48,18 +48,18 @@ PARTS = {
 }
 
 
-def score_one(path: Path, *, compat: bool = True, workers: int = 1) -> Any:
-    (model,) = score_results(path, compat=compat, data=bfcl_copy(), workers=workers).models.values()
+def score_one(path: Path, *, compat: bool = True) -> Any:
+    (model,) = score_results(path, compat=compat, data=bfcl_copy()).models.values()
     return model
 
 
 # -- published runs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("run", "workers"), [("v0.11.0", 1), ("2025-11-12-main", 2)])
-def test_a_published_run_has_its_verdicts_accuracies_and_figures(run: str, workers: int, shared_data: Path) -> None:
+@pytest.mark.parametrize("run", ["v0.11.0", "2025-11-12-main"])
+def test_a_published_run_has_its_verdicts_accuracies_and_figures(run: str, shared_data: Path) -> None:
     folder = shared_data / "bfcl_runs" / run
-    model = score_one(folder / "result", workers=workers)
+    model = score_one(folder / "result")
     rows = 0
     for conversations in (True, False):
         for path, category, failed in published(shared_data, conversations=conversations):

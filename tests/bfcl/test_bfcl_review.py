@@ -118,7 +118,7 @@ def verdicts_of_run(run: Path) -> dict[str, object]:
 
 
 def scored_again(run: Path) -> dict[str, object]:
-    scores = score_results(run / "bfcl", data=bfcl_copy(), workers=1)
+    scores = score_results(run / "bfcl", data=bfcl_copy())
     categories = scores.models["simulated"].categories.values()
     return {name: verdict.valid for category in categories for name, verdict in category.verdicts}
 
