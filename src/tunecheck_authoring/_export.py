@@ -44,7 +44,7 @@ from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_c
 from tunecheck.comparison import pair
 from tunecheck.datasets import SOURCE_ID, TRIAL, Dataset, UnusableRowError, open_dataset, sidecar_path, sidecar_text
 from tunecheck.endpoints import openai_tools, read_messages
-from tunecheck.episodes import OwnWording, Player, Scenario, ToolsDialect, question_row, read_scenario, step_row
+from tunecheck.episodes import Player, Scenario, ToolsDialect, Wording, question_row, read_scenario, step_row
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics
 from tunecheck.plugins import JSON
@@ -286,7 +286,7 @@ class ExpectedConversation:
         Each call is executed only after its example was yielded, so that the backend has the state before it.
         """
         scenario: Scenario = self._scenario
-        dialect = ToolsDialect(scenario.offer, OwnWording())
+        dialect = ToolsDialect(scenario.offer, Wording())
         messages: list[Message] = []
 
         for turn, turn_messages in enumerate(scenario.turns):

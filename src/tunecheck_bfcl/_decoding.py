@@ -25,11 +25,11 @@ import json
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 from tunecheck.calls import MAX_CHARACTERS, FunctionCall, Reading, UnreadableError
-from tunecheck.episodes import NO_CALL, CallMode, at_most_max_calls, decode_entries, entries_of
+from tunecheck.episodes import NO_CALL, CallMode, at_most_max_calls, decode_entries
 from tunecheck.plugins import JSON, plain
 from tunecheck_bfcl._data.prompts import parse_python
 from tunecheck_bfcl._source_calls import decode_source_text
@@ -362,23 +362,19 @@ def decode_step(step: object, *, text_mode: bool = False) -> Reading:
     if step is None or (isinstance(step, str) and not step.strip()):
         return Reading(problem=NO_CALL) if step != "" else Reading()
 
-    return decode_entries(step, _nested_calls)
+    return decode_entries(step, _read_arguments)
 
 
-def _nested_calls(step: object) -> Iterator[FunctionCall]:
-    """Yield the calls of a step, which has its calls as data.
+def _read_arguments(arguments: object) -> object:
+    """Return a call's arguments as data.
 
     Raises:
-        UnreadableError: the arguments of a call are too long, nested too deeply, or not an object.
+        ValueError: the arguments are too long, no JSON, or nested too deeply.
     """
-    for name, arguments in entries_of(step):
-        if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
-            raise UnreadableError(f"the arguments have {len(arguments)} characters, more than {MAX_CHARACTERS}")
-        # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
-        value = json.loads(arguments) if isinstance(arguments, str) else arguments
-        is_short_text = isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN
-        if not is_short_text:
-            plain(value)  # refuses values that are nested too deeply
-        if not isinstance(value, dict):
-            raise UnreadableError("the arguments are not an object")
-        yield FunctionCall(name, cast("dict[str, JSON]", value))
+    if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
+        raise UnreadableError(f"the arguments have {len(arguments)} characters, more than {MAX_CHARACTERS}")
+    # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
+    value = json.loads(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(arguments, str) or len(arguments) > _SURELY_PLAIN:
+        plain(value)  # refuses values that are nested too deeply
+    return value

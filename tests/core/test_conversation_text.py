@@ -7,7 +7,7 @@ from tests.cli_parts import like
 from tests.conversation_parts import had, log_items, said, shelf_row, states
 from tests.tables import cases
 
-from tunecheck.episodes import OwnWording
+from tunecheck.episodes import Wording
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -72,7 +72,7 @@ async def test_functions_that_are_added_are_listed_in_a_user_message() -> None:
 
 
 async def test_the_wording_may_be_one_s_own() -> None:
-    class Terse(OwnWording):
+    class Terse(Wording):
         def system(self, functions: object) -> str:
             return "CALL"
 

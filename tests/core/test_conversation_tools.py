@@ -9,7 +9,7 @@ from tests.conversation_parts import Values, call, context, had, log_items, said
 from tests.tables import cases
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, PluginError, Row
-from tunecheck.episodes import ConversationTarget, Message, OwnWording
+from tunecheck.episodes import ConversationTarget, Message, Wording
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -266,7 +266,7 @@ def test_answers_depend_on_the_whole_row_where_somebody_else_speaks() -> None:
 
 
 def test_the_fingerprint_tells_settings_apart_that_answers_depend_on() -> None:
-    class Other(OwnWording):
+    class Other(Wording):
         def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
             return "done"
 

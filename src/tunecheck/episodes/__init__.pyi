@@ -11,13 +11,11 @@ from ._decoding import (
     at_most_max_calls as at_most_max_calls,
     decode_entries as decode_entries,
     decode_step as decode_step,
-    entries_of as entries_of,
     mode_of as mode_of,
     source_text as source_text,
 )
 from ._dialects import (
     Dialect as Dialect,
-    OwnWording as OwnWording,
     TextDialect as TextDialect,
     ToolsDialect as ToolsDialect,
     Wording as Wording,

@@ -65,7 +65,7 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
 
     if step is None or (isinstance(step, str) and not step.strip()):
         return Reading()
-    return decode_entries(step, _calls)
+    return decode_entries(step, _read_arguments)
 
 
 def at_most_max_calls(decoded: Reading) -> Reading:
@@ -75,17 +75,17 @@ def at_most_max_calls(decoded: Reading) -> Reading:
     return decoded
 
 
-def decode_entries(step: object, read: Callable[[object], Iterator[FunctionCall]]) -> Reading:
-    """Return the calls that `read` finds in a step that is a list; for any other step or unreadable calls, a problem.
+def decode_entries(step: object, read: Callable[[object], object]) -> Reading:
+    """Return the calls of a step that is a list; for any other step or unreadable calls, a problem.
 
-    Never raises.
+    `read` reads a call's arguments; it raises a ValueError if that fails. Never raises.
     """
     if not isinstance(step, (list, tuple)):
         return Reading(problem=NO_CALL if isinstance(step, str) else "the answer is neither calls nor text")
 
     try:
-        return at_most_max_calls(Reading(tuple(read(step))))
-    except (UnreadableError, ValueError, TypeError, RecursionError) as error:
+        return at_most_max_calls(Reading(tuple(_calls(step, read))))
+    except (ValueError, TypeError, RecursionError) as error:
         return Reading(problem=" ".join(str(error).split())[:400])
 
 
@@ -126,38 +126,30 @@ def is_answer(step: object) -> bool:
     return not reading.calls and reading.problem is None
 
 
-def _calls(step: object) -> Iterator[FunctionCall]:
+def _calls(step: Iterable[object], read: Callable[[object], object]) -> Iterator[FunctionCall]:
     """Yield the calls of a result file's list `[{"name": "<arguments as JSON>"}, …]`; arguments may also be an object.
 
     Raises:
         UnreadableError: an item or its arguments have another form; the message counts calls from 1.
     """
-    for number, (name, arguments) in enumerate(entries_of(step), 1):
-        value = arguments
-        if isinstance(arguments, str):
-            try:
-                value = decode(arguments)
-            except UnreadableError as error:
-                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
-
-        if not isinstance(value, Mapping):
-            raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
-        yield FunctionCall(name, dict(value))
-
-
-def entries_of(step: object) -> Iterator[tuple[str, object]]:
-    """Yield name and arguments of each call in a result file's list of calls.
-
-    Raises:
-        UnreadableError: an item of the list is not a call.
-    """
-    for number, item in enumerate(cast("list[object]", step), 1):
+    for number, item in enumerate(step, 1):
         if not isinstance(item, Mapping):
             raise UnreadableError(f"call {number} is not an object {{name: arguments}}")
         for name, arguments in item.items():
             if not isinstance(name, str):
                 raise UnreadableError(f"call {number} has a name that is not text")
-            yield name, arguments
+            try:
+                value = read(arguments)
+            except (ValueError, RecursionError) as error:
+                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
+            if not isinstance(value, Mapping):
+                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
+            yield FunctionCall(name, dict(value))
+
+
+def _read_arguments(arguments: object) -> object:
+    """Return arguments as data; only text is read as JSON."""
+    return decode(arguments) if isinstance(arguments, str) else arguments
 
 
 def _decode_text(text: str, tools: object) -> Reading:
@@ -191,11 +183,7 @@ def _decode_text(text: str, tools: object) -> Reading:
 
 
 class _NestedScanner(PythonScanner):
-    __slots__ = ("_nested",)
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._nested = 0
+    __slots__ = ()
 
     def _word(self) -> JSON:
         """Read a literal, or a call inside a call's arguments; the call becomes the argument's value."""
@@ -204,9 +192,9 @@ class _NestedScanner(PythonScanner):
             return super()._word()
 
         # Untrusted text: a limit of our own, before Python's recursion limit is reached.
-        self._nested += 1
-        if self._nested > MAX_TEXT_DEPTH:
-            raise UnreadableError(f"calls are nested deeper than {MAX_TEXT_DEPTH} levels")
+        if self._depth >= MAX_TEXT_DEPTH:
+            self._fail(f"calls are nested deeper than {MAX_TEXT_DEPTH} levels")
+        self._depth += 1
         call = self.call()
-        self._nested -= 1
+        self._depth -= 1
         return cast("JSON", call)

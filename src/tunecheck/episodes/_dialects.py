@@ -8,10 +8,9 @@ messages. For the call `cd(folder='docs')`:
   text    in the system prompt     "[cd(folder='docs')]"                one message of the user
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from tunecheck._json import JSON, content_hash, dumps, text_or_json
 from tunecheck.calls._model import FunctionCall, Reading
@@ -23,29 +22,9 @@ from tunecheck.formats._profiles import Profile, ToolPrompt
 from tunecheck.formats._reading import thought_of
 
 
-class Wording(ABC):
-    @abstractmethod
-    def system(self, functions: Sequence[JSON]) -> str:
-        """Return the system prompt, which lists the functions and explains how to call them."""
+class Wording:
+    """The texts for models, here Tunecheck's own. Benchmarks and model families have subclasses with other texts."""
 
-    @abstractmethod
-    def added(self, functions: Sequence[JSON] | None) -> str:
-        """Return the user message that announces more functions.
-
-        `functions` are their documents if the functions are in the prompt, None if the model gets them as tools.
-        """
-
-    @abstractmethod
-    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """Return the message with the results of calls, for a model with functions in the prompt."""
-
-    def fingerprint(self) -> str:
-        """Return a hash of the texts that answers depend on."""
-        texts = [self.system([]), self.added([]), self.added(None), self.results(["f()"], ["1"])]
-        return content_hash([type(self).__qualname__, *texts])
-
-
-class OwnWording(Wording):
     def system(self, functions: Sequence[JSON]) -> str:
         """Return the system prompt, which lists the functions and explains how to call them."""
         listed = "\n".join(dumps(function).decode() for function in functions)
@@ -59,7 +38,10 @@ class OwnWording(Wording):
         )
 
     def added(self, functions: Sequence[JSON] | None) -> str:
-        """Return the announcement of new functions, with their documents if the functions are in the prompt."""
+        """Return the user message that announces more functions.
+
+        `functions` are their documents if the functions are in the prompt, None if the model gets them as tools.
+        """
         sentence = "From now on there are more functions that you can call. Please go on with them."
         if functions is None:
             return sentence
@@ -67,10 +49,16 @@ class OwnWording(Wording):
         return f"{sentence}\n{listed}"
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """Return the message with the results of calls, for a model with functions in the prompt."""
         return dumps([{"call": call, "result": result} for call, result in zip(calls, results, strict=True)]).decode()
 
+    def fingerprint(self) -> str:
+        """Return a hash of the texts that answers depend on."""
+        texts = [self.system([]), self.added([]), self.added(None), self.results(["f()"], ["1"])]
+        return content_hash([type(self).__qualname__, *texts])
 
-class FamilyWording(OwnWording):
+
+class FamilyWording(Wording):
     """The prompt texts that a model family was trained with."""
 
     def __init__(self, prompt: ToolPrompt) -> None:
@@ -135,51 +123,11 @@ def answer_text(
     return f"[{', '.join(write(call) for call in decoded.calls)}]"
 
 
-class Dialect(ABC):
-    """Base of all dialects, for one conversation. `tools` are the tools of the next request, None without tools."""
+class ToolsDialect:
+    """A function-calling endpoint: tools in the request, `tool_calls` in the answer, a tool message for each result.
 
-    separator: str = ", "
-    """Separator between the arguments of a call in the log."""
-
-    def __init__(self, offer: Offer, wording: Wording) -> None:
-        self.tools: Sequence[Mapping[str, JSON]] | None = None
-        self._offer = offer
-        self._wording = wording
-
-    @abstractmethod
-    def open(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages that begin the conversation, made from the first turn's messages."""
-
-    @abstractmethod
-    def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Offer more functions from this turn on, and return the turn's messages, with an announcement if needed."""
-
-    @abstractmethod
-    def step(self, completion: Completion) -> JSON:
-        """Convert the model's answer to a step of the result: a list of calls, or text."""
-
-    @abstractmethod
-    def decode(self, step: JSON) -> Reading:
-        """Read the calls of a step; an unreadable call is the reading's problem."""
-
-    @abstractmethod
-    def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return the answer as an assistant message for later requests.
-
-        Calls without an id get ids that begin with `stem`.
-        """
-
-    def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Return the assistant message in the form that later requests of the same turn send back."""
-        return message
-
-    @abstractmethod
-    def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
-        """Return the messages that tell the model the results of its calls; `message` is the one that made them."""
-
-
-class ToolsDialect(Dialect):
-    """A function-calling endpoint: tools in the request, `tool_calls` in the answer, a tool message for each result."""
+    `tools` are the tools of the next request. `separator` is that of a call's arguments in the log.
+    """
 
     separator = ","
 
@@ -187,28 +135,32 @@ class ToolsDialect(Dialect):
     """Send unreadable calls back as text, which every server accepts."""
 
     def __init__(self, offer: Offer, wording: Wording) -> None:
-        super().__init__(offer, wording)
-        self.tools = list(offer.tools)
+        self.tools: Sequence[Mapping[str, JSON]] | None = list(offer.tools)
+        self._wording = wording
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages that begin the conversation, made from the first turn's messages."""
         return list(messages)
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Offer the tools from this turn on; a turn without messages gets one that announces them."""
+        """Offer more functions from this turn on; a turn without messages gets one that announces the functions."""
         self.tools = [*(self.tools or ()), *offer.tools]
         # The tools are in the request; the message is for the model to go on.
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
     def step(self, completion: Completion) -> JSON:
+        """Convert the model's answer to a step of the result: a list of calls, or text."""
         return answer_step(completion.text, completion.tool_calls)
 
     def decode(self, step: JSON) -> Reading:
+        """Read the calls of a step; an unreadable call is the reading's problem."""
         return decode_step(step)
 
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
-        """Return the answer as an assistant message with its text and calls as received.
+        """Return the answer as an assistant message for later requests, with its text and calls as received.
 
-        Unreadable calls go back as text, which every server accepts, unless `refuses_unreadable` is False.
+        Calls without an id get ids that begin with `stem`. Unreadable calls go back as text, which every server
+        accepts, unless `refuses_unreadable` is False.
         """
         # A step is a text if a call had no name: then the text shows what the server sent.
         if not completion.tool_calls or isinstance(step, str):
@@ -224,7 +176,7 @@ class ToolsDialect(Dialect):
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
-        """Return the message with the model's reasoning, for the next requests of the same turn.
+        """Return the assistant message with the model's reasoning, for the next requests of the same turn.
 
         APIs require the reasoning within a turn of calls, some exactly as received.
         """
@@ -239,7 +191,7 @@ class ToolsDialect(Dialect):
         return {**message, **fields}
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
-        """Return one tool message for each result, with the id of its call."""
+        """Return one tool message for each result, with the id of its call in `message`."""
         # A message without calls was sent back as text; it gets no tool messages, because these need the id of a call.
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
@@ -248,11 +200,14 @@ class ToolsDialect(Dialect):
         ]
 
 
-class TextDialect(Dialect):
+class TextDialect:
     """A model with functions in its prompt and calls in its text, in the format of the profile."""
 
+    separator = ", "
+    tools = None
+
     def __init__(self, offer: Offer, wording: Wording, profile: Profile | None = None) -> None:
-        super().__init__(offer, wording)
+        self._offer, self._wording = offer, wording
         self._functions = list(offer.functions)
         self._profile = profile
 
@@ -274,10 +229,16 @@ class TextDialect(Dialect):
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         return {"role": "assistant", "content": completion.text or step}
 
+    def within_turn(self, message: Message, completion: Completion) -> Message:
+        return message
+
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
         texts = [source_text(call) for call in decoded.calls]
         return [{"role": "user", "content": self._wording.results(texts, results)}]
 
+
+Dialect: TypeAlias = ToolsDialect | TextDialect
+"""The dialect of one conversation."""
 
 _SIGNATURES = ("extra_content", "thought_signature", "thoughtSignature")
 """Gemini's signatures of its thoughts next to a call; it refuses the call without them."""

@@ -36,7 +36,7 @@ from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes import _scenario as scenarios
 from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
 from tunecheck.episodes._decoding import CallMode, is_answer, source_text
-from tunecheck.episodes._dialects import Dialect, FamilyWording, OwnWording, TextDialect, ToolsDialect, Wording
+from tunecheck.episodes._dialects import Dialect, FamilyWording, TextDialect, ToolsDialect, Wording
 from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode, Said, StateSeen, TurnEnded
 from tunecheck.episodes._playing import Services
 from tunecheck.formats._profiles import Profile
@@ -217,7 +217,7 @@ class ConversationTarget(EndpointTargetBase):
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         # A question has no steps: the log has only the request, if at all.
         log = [_input_entry(request.messages, request.tools)] if self.include_input_log else None
-        return _single_columns(completion, dialect.step(completion), log)
+        return Episode.question_columns(completion, dialect.step(completion), log)
 
     def _tools_of_question(self, row: Row, request: ChatRequest) -> scenarios.Tools:
         """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
@@ -239,7 +239,7 @@ class ConversationTarget(EndpointTargetBase):
         try:
             wording = self._wording_for(row, from_benchmark_copy=True)
         except DataError:
-            wording = OwnWording()  # used only for the log, because no request is sent
+            wording = Wording()  # used only for the log, because no request is sent
 
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
         backend, recorded = self._services.play(scenario), Episode.read(record)
@@ -265,12 +265,9 @@ class ConversationTarget(EndpointTargetBase):
     def _owner(self, row: Row) -> BenchmarkDialect | None:
         """Return the dialect of the benchmark that owns the row, created once; None if no benchmark does."""
         name = benchmark_of(row.values)
-        if name is None:
-            return None
-
-        if name not in self._owners:
+        if name is not None and name not in self._owners:
             self._owners[name] = find_benchmark(name)(self._data)
-        return self._owners[name]
+        return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, from_benchmark_copy: bool) -> Wording:
         """Return the texts for the model: the given ones, else its family's, else the owning benchmark's, else ours.
@@ -283,7 +280,7 @@ class ConversationTarget(EndpointTargetBase):
             return FamilyWording(self._profile.prompt)
 
         owner = self._owner(row) if from_benchmark_copy else None
-        return OwnWording() if owner is None else owner.wording()
+        return Wording() if owner is None else owner.wording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
         """Return the requests that the row would cause if the model answered with the ground truth, to estimate costs.
@@ -527,19 +524,3 @@ def _input_entry(messages: Sequence[scenarios.Message], tools: Sequence[Mapping[
     if tools is not None:
         content["tools"] = [dict(tool) for tool in tools]
     return {"role": "inference_input", "content": content}
-
-
-def _single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-    """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
-    return {
-        **completion.columns(),
-        "result": step,
-        "inference_log": log,
-        "input_token_count": completion.usage.input_tokens,
-        "output_token_count": completion.usage.output_tokens,
-        "latency": None if completion.latency_ms is None else completion.latency_ms / 1000,
-        "steps": 1,
-        **Episode().columns(),
-        "error": None,
-        **({REASONING: completion.reasoning} if completion.reasoning else {}),
-    }
