@@ -221,8 +221,8 @@ class BfclScores:
         """
         for category, path in self.files.items():
             # A verdict file has all rows. A score file has only failed rows and needs its result file.
-            rows = _verdict_rows(path) if path.name.endswith(_VERDICTS) else _scored_rows(path, category)
-            for name, (valid, reason, answer) in rows.items():
+            read = _verdict_rows if path.name.endswith(_VERDICTS) else _scored_rows
+            for name, (valid, reason, answer) in read(path, category).items():
                 yield {
                     "row_id": name,
                     "row_fingerprint": "",
@@ -307,20 +307,18 @@ def _category_of_file(path: Path) -> str | None:
     return None if match is None else OLD_NAMES.get(match["category"], match["category"])
 
 
-def _verdict_rows(path: Path) -> Rows:
+def _verdict_rows(path: Path, category: str) -> Rows:
     """Return the verdicts of a verdict file by row id. Such a file contains no answers.
 
     Raises:
         DataError: a line is not a verdict.
     """
     rows: Rows = {}
-    unique = _UniqueIds()
-    for number, value in JsonLinesSource(path).records():
-        name, valid = value.get("id"), value.get("valid")
-        if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: line {number} is not a verdict with `id` and `valid` (true, false or null)")
-        reason = None if valid else _reason(value.get("error_type"), value.get("message"))
-        rows[unique(name)] = valid, reason, None
+    for name, value in _unique_records(path, JsonLinesSource(path).records(), category):
+        valid = value.get("valid")
+        if not (valid is None or isinstance(valid, bool)):
+            raise DataError(f"{path}: the row {name!r} has no verdict: `valid` must be true, false or null")
+        rows[name] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
     return rows
 
 
@@ -373,17 +371,19 @@ def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
 
 
 def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: str) -> Iterator[tuple[str, Record]]:
-    """Yield the content of each numbered line of a file with its row's id, which is made unique.
+    """Yield the content of each numbered line of a file with its row's id; a second row of an id is `<id> (2)`.
 
     Raises:
         DataError: a line has no id.
     """
-    unique = _UniqueIds()
+    counts: Counter[str] = Counter()
     for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
             raise DataError(f"{path}: line {number} has no id")
-        yield unique(row_id(name, category)), value
+        name = row_id(name, category)
+        counts[name] += 1
+        yield name if counts[name] == 1 else f"{name} ({counts[name]})", value
 
 
 def _result_file(path: Path) -> Path:
@@ -399,17 +399,6 @@ def _result_file(path: Path) -> Path:
         folders[last] = "result"
 
     return Path(*folders, name)
-
-
-class _UniqueIds:
-    """Makes row ids of one file unique when called: the second row with an id becomes `<id> (2)`."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def __call__(self, name: str) -> str:
-        self._seen[name] += 1
-        return name if self._seen[name] == 1 else f"{name} ({self._seen[name]})"
 
 
 def _reason(kind: JSON, message: JSON) -> str | None:

@@ -72,7 +72,7 @@ class ResultFile:
     category: Category
 
     def rows(self) -> Iterator[RecordedResult]:
-        """Yield the rows of the file, which is JSON Lines or one JSON array. An unreadable row has a `problem`.
+        """Yield the rows of the file. An unreadable row has a `problem`.
 
         Raises:
             DataError: the file cannot be opened.
@@ -80,23 +80,12 @@ class ResultFile:
         with raise_as(DataError, self.path):
             content = self.path.read_bytes()
 
-        try:
-            array = _json_array(content)
-        except ValueError as error:
-            yield RecordedResult("row-1", problem=f"the file is not JSON: {error}")
-            return
-
-        if array is not None:
-            for number, value in enumerate(array, 1):
-                yield self._record(value, number)
-            return
-
         # Split at line feeds only: other separators may occur inside texts.
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
-                yield self._line(line, number)
+                yield self._row(line, number)
 
-    def _line(self, line: bytes, number: int) -> RecordedResult:
+    def _row(self, line: bytes, number: int) -> RecordedResult:
         """Return the row of a line. If the line is not JSON, the row has a `problem`, and its id if one is found."""
         try:
             value = loads(line)
@@ -105,20 +94,15 @@ class ResultFile:
             name = match[1].decode("utf-8", "replace") if match else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
             return RecordedResult(row_id(name, self.category.name), problem=problem)
-        return self._record(value, number)
 
-    def _record(self, value: JSON, number: int) -> RecordedResult:
-        """Return the row of a JSON value. A value without an id or result becomes a row with a `problem`."""
-        if not isinstance(value, dict):
-            return RecordedResult(f"row-{number}", problem=f"row {number} is not an object")
-        name = value.get("id")
-        if not isinstance(name, str) or not name:
-            return RecordedResult(f"row-{number}", problem=f"row {number} has no id")
+        name = value.get("id") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or not isinstance(name, str) or not name:
+            what = "has no id" if isinstance(value, dict) else "is not an object"
+            return RecordedResult(f"row-{number}", problem=f"row {number} {what}")
 
         name = row_id(name, self.category.name)
         if "result" not in value:
             return RecordedResult(name, problem=f"row {number} has no result")
-
         episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
         return RecordedResult(name, value["result"], episode=episode)
 
@@ -211,25 +195,6 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
     return mode_of((), model=files[0].model)
-
-
-def _json_array(content: bytes) -> list[JSON] | None:
-    """Return the rows of a file that is one JSON array, or None for JSON Lines, even if the first line is an array.
-
-    Raises:
-        ValueError: neither the file nor its first line is JSON.
-    """
-    start = content.lstrip()
-    if start[:1] != b"[":
-        return None
-
-    try:
-        values = loads(start)
-    except ValueError:
-        # A line of JSON Lines may be an array: then the first line alone is JSON.
-        loads(start.partition(b"\n")[0])
-        return None
-    return values if isinstance(values, list) else None
 
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:

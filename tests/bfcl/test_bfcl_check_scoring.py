@@ -234,16 +234,6 @@ def test_lines_of_which_the_first_is_a_list_are_lines_all_the_same(first: object
     assert [(name, verdict.valid) for name, verdict in verdicts] == [("row-1", False), (ZERO, True), (ONE, True)]
 
 
-def test_a_file_may_be_one_array(tmp_path: Path) -> None:
-    path = write(tmp_path, [])
-    path.write_text(json.dumps([right("multi_turn_base_0"), 5, {"id": "x"}], indent=1), "utf-8")
-    verdicts = score_one(path).categories["multi_turn_base"].verdicts
-    assert [plain(verdict)[0] for _, verdict in verdicts] == [True, False, False]
-    path.write_text("[" + json.dumps(right("multi_turn_base_0")) + ",\n{", "utf-8")
-    ((_, verdict),) = score_one(path).categories["multi_turn_base"].verdicts
-    assert plain(verdict) == (False, "unreadable_row")
-
-
 @cases("bfcl")
 def test_a_conversation_whose_record_says_that_it_was_ended_by_force_fails_strictly(marks: Row, tmp_path: Path) -> None:
     path = write(tmp_path, [right("multi_turn_base_0", **marks)])

@@ -298,17 +298,7 @@ def load_bfcl(argument: str) -> datasets.Dataset:
         DataError: there is no such category, or the data is missing. The text then tells how to get it.
     """
     names, _, folder = argument.partition(_DATA)
-    categories = bfcl.named_categories(names)
-    files = bfcl.find_bfcl(Path(folder).expanduser() if folder else None)
-
-    # Each evaluator judges only its kind of rows, so mixed categories need both.
-    conversations = any(category.multi_turn for category in categories)
-    questions = not all(category.multi_turn for category in categories)
-    evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
-
-    # The conversation target also handles rows with a single question.
-    defaults = datasets.DatasetDefaults(evaluators=evaluators, target="conversation")
-    return datasets.Dataset(BfclSource(files, categories, names), defaults=defaults)
+    return select_rows(names, folder=Path(folder).expanduser() if folder else None)
 
 
 def select_rows(
@@ -344,7 +334,12 @@ def select_rows(
 
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
     source = BfclSource(bfcl.find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
-    return datasets.Dataset(source, defaults=datasets.DatasetDefaults(target="conversation"))
+
+    # Each evaluator judges only its kind of rows, so mixed categories need both.
+    kinds = {"multi_turn_state" if category.multi_turn else "call_check" for category in chosen}
+    # The conversation target also handles rows with a single question.
+    defaults = datasets.DatasetDefaults(evaluators=sorted(kinds, reverse=True), target="conversation")
+    return datasets.Dataset(source, defaults=defaults)
 
 
 class BfclSource(datasets.Source):
