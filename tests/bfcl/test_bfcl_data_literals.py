@@ -50,8 +50,8 @@ def test_literals_are_read_and_what_surrounds_them_is_passed_over(tmp_path: Path
 
 
 def test_texts_put_together_from_constants_are_read(tmp_path: Path) -> None:
-    path = _file(tmp_path, "A = 'a'\nB = A + 'b'\nC = f'{B}-{A}'\nD = {'x': B, 'y': [C]}\n")
-    assert read_constants(path) == {"A": "a", "B": "ab", "C": "ab-a", "D": {"x": "ab", "y": ["ab-a"]}}
+    path = _file(tmp_path, "A = 'a'\nB = A + 'b'\nC = {'x': B, 'y': {'z': A + B + '-'}}\nD = f'{A}'\n")
+    assert read_constants(path) == {"A": "a", "B": "ab", "C": {"x": "ab", "y": {"z": "aab-"}}}
 
 
 def test_a_file_that_would_act_when_run_is_only_read(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ the same meaning.
 Files are parsed as Python and never run. `read_constants` reads assignments at the top level; this file
 
     NAME = "bfcl"
-    MAPPING = {"classic": {"task": f"Use {NAME}. " + "Answer."}}
+    MAPPING = {"classic": {"task": NAME + ": answer."}}
     LIMIT = compute()
 
-has the constants NAME and MAPPING, with "Use bfcl. Answer.". LIMIT is left out, because a call is no constant.
-`read_prompts` then returns {"NAME": "bfcl", "MAPPING.classic.task": "Use bfcl. Answer."}.
+has the constants NAME and MAPPING, with "bfcl: answer.". LIMIT is left out, because a call is no constant.
+`read_prompts` then returns {"NAME": "bfcl", "MAPPING.classic.task": "bfcl: answer."}.
 """
 
 import ast
@@ -27,10 +27,6 @@ from typing import cast
 from tunecheck import DataError
 from tunecheck.plugins import JSON, raise_as, read_regular
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
-
-
-class _NoLiteralError(Exception):
-    """The error for an expression that is not a constant."""
 
 
 _AGAIN = "get the data again: tunecheck bfcl get"
@@ -78,7 +74,7 @@ def read_constants(path: Path) -> dict[str, object]:
     for name, expression in _assignments(parse_file(path)):
         try:
             constants[name] = _value(expression, constants)
-        except (_NoLiteralError, RecursionError, MemoryError):
+        except (ValueError, TypeError, RecursionError, MemoryError):
             # An earlier value must not stay for a name that now has another one.
             constants.pop(name, None)
     return constants
@@ -105,39 +101,22 @@ def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
 
 
-def _value(node: ast.expr, known: Mapping[str, object]) -> object:
-    """Return the value of an expression of literals, texts joined by `+` or f-strings, and constants in `known`.
+def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
+    """Return the value of an expression of literals, texts joined by `+`, and constants in `known`.
 
     Raises:
-        _NoLiteralError: the expression contains anything else.
+        ValueError, TypeError: the expression contains anything else.
     """
-    try:
-        return cast("object", ast.literal_eval(node))
-    except (ValueError, TypeError):  # not a literal: it may refer to constants assigned before
-        pass
-
     match node:
         case ast.Name(id=name) if name in known:
             return known[name]
         case ast.Dict(keys=keys, values=values):
-            return {_text(key, known): _value(value, known) for key, value in zip(keys, values, strict=True)}
-        case ast.List(elts=items):
-            return [_value(item, known) for item in items]
+            return {_value(key, known): _value(value, known) for key, value in zip(keys, values, strict=True)}
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _text(left, known) + _text(right, known)
-        case ast.JoinedStr(values=pieces):
-            return "".join(_text(piece, known) for piece in pieces)
-        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
-            return _text(value, known)
-    raise _NoLiteralError
-
-
-def _text(node: ast.expr | None, known: Mapping[str, object]) -> str:
-    """Return the text of an expression, or raise _NoLiteralError if it is missing or has another type."""
-    value = None if node is None else _value(node, known)
-    if not isinstance(value, str):
-        raise _NoLiteralError
-    return value
+            return "".join(cast("list[str]", [_value(left, known), _value(right, known)]))
+        case ast.expr():
+            return cast("object", ast.literal_eval(node))
+    raise ValueError("a dict contains another one")
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
