@@ -18,7 +18,7 @@ from tunecheck.plugins import JSON
 from tunecheck_bfcl import CATEGORIES, get_bfcl
 from tunecheck_bfcl._data.files import GROUPS, HINTS, TOOL_HINTS, Language, named_categories
 from tunecheck_bfcl._data.loader import load_bfcl, to_tools, with_hints
-from tunecheck_bfcl._data.prompts import PromptWording
+from tunecheck_bfcl._data.prompts import OWN_HINTS, Hints, read_hints
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {
@@ -38,7 +38,7 @@ def _rows(names: str, folder: Path) -> list[dict[str, Any]]:
     return [dict(row.values) for row in load_bfcl(f"{names}?data={folder}").rows()]
 
 
-def _tools(*documents: dict[str, Any], words: PromptWording | None = None) -> list[Any]:
+def _tools(*documents: dict[str, Any], words: Hints = OWN_HINTS) -> list[Any]:
     return to_tools(documents, words)
 
 
@@ -146,8 +146,8 @@ def test_held_out_functions_are_not_on_offer_and_come_in_a_turn_in_which_nobody_
 
 
 def test_only_functions_on_offer_from_the_start_say_which_language_they_are_in(copy: Path) -> None:
-    hint = PromptWording.read(copy / "bfcl_eval").python
-    assert hint != PromptWording().python
+    hint = read_hints(copy / "bfcl_eval")["python"]
+    assert hint != OWN_HINTS["python"]
     for row in _rows("multi_turn_miss_func", copy):
         assert all(each["description"].endswith(hint) for each in row["functions"])
         later = [each for documents in row["held_out"].values() for each in documents]
@@ -188,7 +188,7 @@ def test_function_names_in_tools_are_those_that_published_runs_answer_with(copy:
 
 
 def test_a_float_becomes_a_number_that_says_so() -> None:
-    words = PromptWording(floating=" (a float)")
+    words = {**OWN_HINTS, "floating": " (a float)"}
     (tool,) = _tools(document("f", x={"type": "float", "description": "A size."}), words=words)
     assert tool["function"]["parameters"] == {
         "type": "object",
@@ -223,7 +223,7 @@ def test_a_document_keeps_what_a_tool_has_no_place_for_and_its_source_is_left_as
 )
 def test_odd_parameters_make_a_tool_all_the_same(parameters: JSON) -> None:
     odd: dict[str, JSON] = {"name": "f", "parameters": parameters}
-    (tool,) = _tools(*with_hints([odd], "java", PromptWording()))
+    (tool,) = _tools(*with_hints([odd], "java", OWN_HINTS))
     assert tool["function"]["parameters"]["type"] == "object"
 
 
@@ -235,7 +235,13 @@ def test_a_schema_nested_without_end_is_converted_without_end_of_the_stack() -> 
 
 
 def test_java_lists_and_javascript_objects_tell_their_parts_in_words() -> None:
-    words = PromptWording(*(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"))
+    words = dict(
+        zip(
+            OWN_HINTS,
+            (" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"),
+            strict=True,
+        )
+    )
     schemas: dict[str, dict[str, JSON]] = {
         "a": {"type": "ArrayList", "description": "A", "items": {"type": "String"}},
         "b": {"type": "any", "description": "B"},
@@ -263,7 +269,7 @@ def test_a_copy_without_its_own_words_gets_ours(tmp_path: Path) -> None:
     package = make_tree(tmp_path).parent
     (package / HINTS).unlink()
     (package / TOOL_HINTS).unlink()
-    assert PromptWording.read(package) == PromptWording()
+    assert read_hints(package) == OWN_HINTS
     assert _rows("simple_python", tmp_path)[0]["functions"][0]["description"] == "Does f.g. Write calls in Python 3."
 
 

@@ -26,7 +26,7 @@ from tunecheck.calls import tool_name
 from tunecheck.datasets import JsonLinesSource, Record
 from tunecheck.plugins import JSON, canonical, did_you_mean, dumps, loads
 from tunecheck_bfcl._data import files as bfcl
-from tunecheck_bfcl._data.prompts import PromptWording
+from tunecheck_bfcl._data.prompts import OWN_HINTS, Hints, read_hints
 
 Document = dict[str, JSON]
 
@@ -64,7 +64,7 @@ class RowBuilder:
 
     def __init__(self, files: bfcl.BfclFiles) -> None:
         self._files = files
-        self._wording = PromptWording.read(files.package)
+        self._hints = read_hints(files.package)
         self._functions: dict[str, bytes] = {}
 
     def row(self, category: bfcl.Category, entry: Record, answer: Record | None) -> Record:
@@ -87,7 +87,7 @@ class RowBuilder:
             datasets.refuse(f"a single-turn question must have one turn, not {len(turns)}")
 
         declared = _documents(entry.get("function"), "function")
-        functions = with_hints(declared, category.language, self._wording)
+        functions = with_hints(declared, category.language, self._hints)
 
         # The model gets `tools` or `functions`, with hints. Verdicts need the declared types, in `declared`.
         row: Record = {
@@ -96,7 +96,7 @@ class RowBuilder:
             "check": category.check,
             "language": category.language,
             "messages": turns[0],
-            "tools": to_tools(functions, self._wording),
+            "tools": to_tools(functions, self._hints),
             "functions": list(functions),
             "ground_truth": None if answer is None else datasets.as_list(answer.get("ground_truth"), "ground_truth"),
         }
@@ -133,7 +133,7 @@ class RowBuilder:
             "tools": [tool for _, _, tool in offered],
             "functions": [hinted for _, hinted, _ in offered],
             "held_out": {turn: list(documents) for turn, documents in held_out.items()},
-            "held_out_tools": {turn: to_tools(documents, self._wording) for turn, documents in held_out.items()},
+            "held_out_tools": {turn: to_tools(documents, self._hints) for turn, documents in held_out.items()},
             "initial_config": datasets.as_object(entry.get("initial_config", {}), "initial_config"),
             "involved_classes": list(classes),
             "ground_truth": truth,
@@ -146,8 +146,8 @@ class RowBuilder:
             # Kept as bytes: one simulator's documents serve hundreds of rows.
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
             documents = _documents([record for _, record in records], "the function documents")
-            hinted = with_hints(documents, "python", self._wording)
-            self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._wording), strict=True)])
+            hinted = with_hints(documents, "python", self._hints)
+            self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._hints), strict=True)])
         # Parsed again for each row, so that a change of one row does not affect others.
         return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
@@ -187,58 +187,50 @@ def _documents(value: JSON, what: str) -> list[Document]:
     return documents
 
 
-def with_hints(documents: Sequence[Document], language: bfcl.Language, wording: PromptWording) -> list[Document]:
+def with_hints(documents: Sequence[Document], language: bfcl.Language, hints: Hints) -> list[Document]:
     """Return documents with the language in the description. Java and JavaScript parameters become text."""
-    return [_with_hint(document, language, wording) for document in documents]
+    return [_with_hint(document, language, hints) for document in documents]
 
 
-def _with_hint(document: Document, language: bfcl.Language, wording: PromptWording) -> Document:
+def _with_hint(document: Document, language: bfcl.Language, hints: Hints) -> Document:
     """Return a document with the language added to its description.
 
     Java and JavaScript parameters become texts, in which the model writes source code. The parameter `{"type":
     "ArrayList", "items": {"type": "int"}}` becomes `{"type": "string", "description": " Java type ArrayList, …"}`.
     """
-    hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
-    hinted = document | {"description": _description(document) + hint}
+    hinted = document | {"description": _description(document) + hints[language]}
 
     parameters = document.get("parameters")
-    if language == "python" or not isinstance(parameters, dict):
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    if language == "python" or not isinstance(parameters, dict) or not isinstance(properties, dict):
         return hinted
 
-    properties = parameters.get("properties")
-    if not isinstance(properties, dict):
-        return hinted
-
-    converted = {name: _as_text_parameter(schema, language, wording) for name, schema in properties.items()}
+    converted = {name: _as_text_parameter(schema, language, hints) for name, schema in properties.items()}
     return hinted | {"parameters": parameters | {"properties": converted}}
 
 
-def _as_text_parameter(schema: JSON, language: bfcl.Language, wording: PromptWording) -> JSON:
+def _as_text_parameter(schema: JSON, language: bfcl.Language, hints: Hints) -> JSON:
     """Return a Java or JavaScript parameter as a text parameter. Its description names the original type."""
     if not isinstance(schema, dict):
         return schema
-    text_schema = dict(schema)
-    declared = schema.get("type")
-    is_java = language == "java"
-
-    if declared == "any":
-        note = wording.java_any if is_java else wording.javascript_any
-    else:
-        note = f"{wording.java_type if is_java else wording.javascript_type}{declared}{wording.type_end}"
+    text_schema, declared = dict(schema), schema.get("type")
+    note = hints[f"{language}_any"]
+    if declared != "any":
+        note = f"{hints[f'{language}_type']}{declared}{hints['type_end']}"
 
     if declared in _LISTS[language]:
         # A text has no items, so the schema of the items moves into the description.
         items = text_schema.pop("items", None)
         if isinstance(items, dict):
-            note += f"{wording.items}{items.get('type')}{wording.items_end}"
+            note += f"{hints['items']}{items.get('type')}{hints['items_end']}"
 
-    if declared == "dict" and not is_java and isinstance(schema.get("properties"), dict):
-        note += wording.entries + json.dumps(text_schema.pop("properties"))
+    if declared == "dict" and language == "javascript" and isinstance(schema.get("properties"), dict):
+        note += hints["entries"] + json.dumps(text_schema.pop("properties"))
 
     return text_schema | {"type": "string", "description": _description(schema) + note}
 
 
-def to_tools(documents: Sequence[Document], wording: PromptWording | None = None) -> list[JSON]:
+def to_tools(documents: Sequence[Document], hints: Hints = OWN_HINTS) -> list[JSON]:
     """Return documents as OpenAI tools `{"type": "function", "function": {…}}`, in the same order.
 
     Types are converted to those of JSON Schema at every depth. A float becomes a `number` with `format: float` and an
@@ -247,13 +239,13 @@ def to_tools(documents: Sequence[Document], wording: PromptWording | None = None
     tools: list[JSON] = []
     for document in documents:
         declared = document.get("parameters")
-        schema = _convert(declared, wording or PromptWording(), 0) if isinstance(declared, dict) else {"properties": {}}
+        schema = _convert(declared, hints, 0) if isinstance(declared, dict) else {"properties": {}}
         function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
         tools.append({"type": "function", "function": document | function})
     return tools
 
 
-def _convert(schema: Document, wording: PromptWording, depth: int) -> Document:
+def _convert(schema: Document, hints: Hints, depth: int) -> Document:
     """Return a schema with the type names of JSON Schema, at every level up to `MAX_DEPTH`.
 
     A float property becomes a number with `format: float` and a note in the description.
@@ -266,16 +258,16 @@ def _convert(schema: Document, wording: PromptWording, depth: int) -> Document:
     properties = schema.get("properties")
     if isinstance(properties, dict):
         schemas = {name: part for name, part in properties.items() if isinstance(part, dict)}
-        parts = {name: _convert(part, wording, depth + 1) for name, part in schemas.items()}
+        parts = {name: _convert(part, hints, depth + 1) for name, part in schemas.items()}
 
         for name, part in schemas.items():
             if part.get("type") == "float":
-                parts[name].update(description=_description(part) + wording.floating, format="float")
+                parts[name].update(description=_description(part) + hints["floating"], format="float")
         converted["properties"] = {**properties, **parts}
 
     for key in ("items", "additionalProperties"):
         if isinstance(inner := schema.get(key), dict):
-            converted[key] = _convert(inner, wording, depth + 1)
+            converted[key] = _convert(inner, hints, depth + 1)
     return converted
 
 

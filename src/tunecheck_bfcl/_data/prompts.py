@@ -1,6 +1,6 @@
 """BFCL's prompts and hints, read as texts from the user's copy. Its code is never run.
 
-`PromptWording` has the additions to function documents. `read_prompts` returns the prompts for the prompting mode and
+`read_hints` returns the additions to function documents. `read_prompts` returns the prompts for the prompting mode and
 for functions that later turns add. If a copy has only the data, function documents get Tunecheck's own additions with
 the same meaning.
 
@@ -20,14 +20,12 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON, raise_as, read_regular
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
-
 
 _AGAIN = "get the data again: tunecheck bfcl get"
 
@@ -161,59 +159,44 @@ _PARAMETER_TYPES = "PARAM_TYPE_MAPPING.python"
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True)
-class PromptWording:
-    """Additions to descriptions in function documents. The defaults are Tunecheck's, for a copy without these texts.
+Hints = Mapping[str, str]
+"""Additions to descriptions in function documents, by the names in `_HINTS`."""
 
-    `python`, `java` and `javascript` are appended to a function's description. The other texts are appended to the
-    description of a parameter whose declared type is replaced: `…_type` stands before the type and `type_end` after
-    it, and `…_any` is used for the type any. `items` and `items_end` enclose the type of a list's items, and `entries`
-    stands before an object's schema. `floating` is used for a float that became a number.
-    """
-
-    python: str = " Write calls in Python 3."
-    java: str = " Write calls in Java 8."
-    javascript: str = " Write calls in JavaScript."
-    java_any: str = " Any Java object, written as text."
-    javascript_any: str = " Any JavaScript value, written as text."
-    java_type: str = " Java type "
-    javascript_type: str = " JavaScript type "
-    type_end: str = ", written as text."
-    items: str = " Its items, not written as text, have the type "
-    items_end: str = "."
-    entries: str = " Its entries, not written as text, have this schema: "
-    floating: str = " A float."
-
-    @classmethod
-    def read(cls, package: Path) -> "PromptWording":
-        """Read the additions from a copy of BFCL, with the defaults for missing texts."""
-        words: dict[str, str] = {}
-        for path in (package / HINTS, package / TOOL_HINTS):
-            for text in text_constants(path) if path.is_file() else ():
-                if len(text) <= _LONGEST_WORDING:
-                    words |= {name: text for name, mark in _MARKS.items() if re.fullmatch(mark, text)}
-        return cls(**words)
-
-
-# Patterns that identify each text in BFCL's files by a few words, without a copy of the text. `python` matches a text
-# such as " Write calls in Python 3 syntax.".
-_MARKS = {
-    "python": r" \w.*\bPython 3\b.*\bsyntax\.",
-    "java": r" \w.*\bJava\b.*\bsyntax\.",
-    "javascript": r" \w.*\bJavaScript\b.*\bsyntax\.",
-    "java_any": r" \w.*\bany\b.*\bJava object\b.*",
-    "javascript_any": r" \w.*\bany\b.*\bJavaScript object\b.*",
-    "java_type": r" \w.*\bJava ",
-    "javascript_type": r" \w.*\bJavaScript ",
-    "type_end": r" type parameter\b.*\.",
-    "items": r" \w.*\blist elements\b.* ",
-    "items_end": r"; .*\.",
-    "entries": r" \w.*\bdictionary entries\b.* ",
-    "floating": r" \w.*\bfloat type\b.*\.",
+# Tunecheck's own addition, for a copy without these texts, and a pattern that identifies BFCL's by a few words, without
+# a copy of the text. `python` matches a text such as " Write calls in Python 3 syntax.".
+_HINTS = {
+    # appended to a function's description
+    "python": (" Write calls in Python 3.", r" \w.*\bPython 3\b.*\bsyntax\."),
+    "java": (" Write calls in Java 8.", r" \w.*\bJava\b.*\bsyntax\."),
+    "javascript": (" Write calls in JavaScript.", r" \w.*\bJavaScript\b.*\bsyntax\."),
+    # appended to the description of a parameter whose declared type is replaced: for the type any, else before the type
+    "java_any": (" Any Java object, written as text.", r" \w.*\bany\b.*\bJava object\b.*"),
+    "javascript_any": (" Any JavaScript value, written as text.", r" \w.*\bany\b.*\bJavaScript object\b.*"),
+    "java_type": (" Java type ", r" \w.*\bJava "),
+    "javascript_type": (" JavaScript type ", r" \w.*\bJavaScript "),
+    "type_end": (", written as text.", r" type parameter\b.*\."),
+    # around the type of a list's items, and before an object's schema
+    "items": (" Its items, not written as text, have the type ", r" \w.*\blist elements\b.* "),
+    "items_end": (".", r"; .*\."),
+    "entries": (" Its entries, not written as text, have this schema: ", r" \w.*\bdictionary entries\b.* "),
+    # for a float that became a number
+    "floating": (" A float.", r" \w.*\bfloat type\b.*\."),
 }
 
-_LONGEST_WORDING = 300
+OWN_HINTS: Hints = {name: own for name, (own, _) in _HINTS.items()}
+
+_LONGEST_HINT = 300
 """The most characters of an addition. Longer texts in the files are something else."""
+
+
+def read_hints(package: Path) -> Hints:
+    """Read the additions from a copy of BFCL, with Tunecheck's own for missing texts."""
+    hints = {**OWN_HINTS}
+    for path in (package / HINTS, package / TOOL_HINTS):
+        for text in text_constants(path) if path.is_file() else ():
+            if len(text) <= _LONGEST_HINT:
+                hints |= {name: text for name, (_, mark) in _HINTS.items() if re.fullmatch(mark, text)}
+    return hints
 
 
 def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
