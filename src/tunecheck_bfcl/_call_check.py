@@ -70,7 +70,7 @@ def check_single_turn(
         names: how the leaderboard expects functions with dots in their names. "auto" uses the spelling of the first
             call to such a function. In the strict mode, both spellings are right.
     """
-    mode = mode or mode_of([result])
+    mode = mode or mode_of(result)
     try:
         return _leaderboard_verdict(row, result, mode, names) if compat else _strict_verdict(row, result, mode)
     except RecursionError:

@@ -19,7 +19,7 @@ from functools import cache, partial
 
 from tunecheck import DataError
 from tunecheck.calls import Reading, bind_positional, canonical_text
-from tunecheck.episodes import GroundTruth, Player, Services, path_text, value_text
+from tunecheck.episodes import ABSENT, GroundTruth, Player, Services, path_text, value_text
 from tunecheck.plugins import JSON, did_you_mean
 from tunecheck_bfcl._data.files import BfclFiles, category_of, named_categories
 from tunecheck_bfcl._data.prompts import read_long_context
@@ -132,8 +132,8 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
         yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{cut_note}"
 
         for change in step.changes[:_MOST_CHANGES]:
-            before = "nothing" if change.is_new else value_text(change.before)
-            after = "nothing" if change.is_gone else value_text(change.after)
+            before = "nothing" if change.before is ABSENT else value_text(change.before)
+            after = "nothing" if change.after is ABSENT else value_text(change.after)
             yield f"    state  {path_text(change.path)}: {before} → {after}"
         if len(step.changes) > _MOST_CHANGES:
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"

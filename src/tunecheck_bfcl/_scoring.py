@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.episodes import UNKNOWN, CallMode, Episode, RowVerdict, Services, StateCheck, mode_of
+from tunecheck.episodes import UNKNOWN, CallMode, Episode, RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON, dumps_line, loads, one_of, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_bfcl._call_check import check_single_turn
@@ -194,7 +194,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
         with file.path.open("rb") as opened:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
-    return mode_of((), model=files[0].model)
+    return "tools" if "FC" in files[0].model.replace("_", "-").split("-") else "text"
 
 
 def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:

@@ -106,9 +106,8 @@ class TurnComparison:
         idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
         *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
 
-        self.early_changes: list[tuple[int, Called]] = []
-        for number, turn in enumerate(earlier, 1):
-            self.early_changes += [(number, self._by_name(called)) for called in turn.calls if called.changes]
+        calls = [(number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls]
+        self.early_changes = [(number, self._by_name(called)) for number, called in calls if called.changes]
 
         # Earlier results without their order, then those of the failed turn in order: `known_before` cuts this list.
         self.actual = [self._by_name(called) for called in last.calls]
@@ -167,9 +166,9 @@ class TurnComparison:
 
         The text contains the user's messages, the functions' definitions and the results of earlier calls.
         """
-        position = next(number for number, call in enumerate(self.actual) if call is actual)
-        later_count = len(self.actual) - position  # results of this call and the later ones, which end the list
-        return self._known_before_calls + _searchable(self.results[: len(self.results) - later_count])
+        # `results` ends with those of this call and the later ones.
+        position = [call is actual for call in self.actual].index(True)
+        return self._known_before_calls + _searchable(self.results[: position - len(self.actual)])
 
     @cached_property
     def _known_before_calls(self) -> str:
@@ -271,27 +270,19 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
         if actual.call.name in compared.operations:
             continue
 
-        fault, meant = _unknown_name(actual.call.name, compared.operations)
+        name = actual.call.name[:100]
+        fault = name_fault(name, frozenset(compared.operations))
+        meant = fault.expected
+        if not fault.code.startswith("decorated_name"):
+            # the function with the longest name that the called name extends: `send` for `send_now`
+            extended = [known for known in compared.operations if actual.call.name.startswith(known)]
+            meant = max(extended, key=len, default=None)
+            hint = f": the name extends {meant}" if meant else ""
+            fault = Fault(code="unknown_function", call=name, message=f"{name} is not among the functions{hint}")
+
         if meant not in {later.call.name for later in compared.actual[position:]}:
             yield replace(fault, turn=compared.turn)
             return
-
-
-def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault, JSON]:
-    """Return the fault of a name that no function has, and the name of the probable function or None.
-
-    Example: `send_now` is no function and `send` is: the fault is `unknown_function`, and `send` is meant.
-    """
-    fault = name_fault(name[:100], frozenset(operations))
-    if fault.code.startswith("decorated_name"):
-        return fault, fault.expected
-
-    # the function with the longest name that the called name extends: `send` for `send_now`
-    meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
-
-    hint = f": the name extends {meant}" if meant else ""
-    message = f"{name[:100]} is not among the functions{hint}"
-    return Fault(code="unknown_function", call=name[:100], message=message), meant
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:

@@ -34,24 +34,12 @@ CallMode = Literal["tools", "text"]
 """How a model was prompted: with tools and structured calls, or with functions in the prompt and calls in text."""
 
 
-def mode_of(results: Iterable[object], *, model: str = "") -> CallMode:
-    """Return how the model was prompted: "tools" if a result or one of its steps is a list of calls, else "text".
-
-    If the results do not decide, `FC` in the model's name means tools.
-
-    Examples of names: `gpt-4o-2024-11-20-FC` means tools, and `gpt-4o-2024-11-20` text.
-    """
-    if any(_from_tools(result) for result in results):
-        return "tools"
-    return "tools" if "FC" in model.replace("_", "-").split("-") else "text"
-
-
-def _from_tools(result: object) -> bool:
-    """Return True if a result has the form of structured calls: a list, unless all its steps are texts."""
+def mode_of(result: object) -> CallMode:
+    """Return how the model was prompted: "tools" if its result is a list, unless all steps in it are texts."""
     if not isinstance(result, list):
-        return False
+        return "text"
     steps = [step for turn in result if isinstance(turn, list) for step in turn]
-    return not (steps and all(isinstance(step, str) for step in steps))
+    return "text" if steps and all(isinstance(step, str) for step in steps) else "tools"
 
 
 def decode_step(step: object, *, text_mode: bool = False, tools: object = None) -> Reading:

@@ -53,16 +53,6 @@ class Change:
     before: object
     after: object
 
-    @property
-    def is_new(self) -> bool:
-        """Return True if there was no value before."""
-        return self.before is ABSENT
-
-    @property
-    def is_gone(self) -> bool:
-        """Return True if there is no value afterwards."""
-        return self.after is ABSENT
-
 
 def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
     """Yield the differences between two states, each at the deepest place where they differ.
@@ -207,11 +197,6 @@ class Called:
     changes: Sequence[Change] = ()
     acted: bool = False
 
-    @property
-    def has_effect(self) -> bool:
-        """Return True if the call changed the state or returned a value."""
-        return bool(self.changes) or self.result.value not in (None, "", (), [], {})
-
 
 @dataclass(frozen=True, slots=True)
 class StateSeen:
@@ -243,11 +228,6 @@ class EpisodeTurn:
     answers: list[Answered] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     states: object = None
-
-    @property
-    def completions(self) -> list[Completion]:
-        """The turn's answers that arrived from a model, as opposed to recorded or failed ones."""
-        return [answer.completion for answer in self.answers if answer.completion is not None]
 
 
 class Episode:
@@ -395,7 +375,8 @@ class Episode:
 
     def output_columns(self) -> dict[str, JSON]:
         """Return the columns that the conversation adds to its row: result, log, counts by turn and step, totals."""
-        turns = [turn.completions for turn in self.turns]
+        # Recorded answers and those that failed have no completion.
+        turns = [[answer.completion for answer in turn.answers if answer.completion] for turn in self.turns]
         completions = [completion for turn in turns for completion in turn]
         # A conversation without any answer has the columns of an empty one.
         last = completions[-1] if completions else Completion(text="")
@@ -510,31 +491,18 @@ def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
 
         if key.startswith("step_"):
             message = next((entry for entry in entries if entry.get("role") == "assistant"), {})
-            yield Answered(message.get("content"), _executed_calls(notes), message.get("finish_reason"))
+            # A note without calls reports that none was read; without any note, the calls are unknown.
+            reported = [note.get("model_response_decoded") for note in notes]
+            made = next((calls for calls in reported if calls), [] if notes else None)
+            yield Answered(message.get("content"), made, message.get("finish_reason"))
 
         for note in notes:
-            reason = _forced_end(note)
-            if reason is not None:
-                yield TurnEnded(reason)
-
-
-def _executed_calls(notes: Sequence[Mapping[str, JSON]]) -> JSON:
-    """Return the calls that the notes of a step report as executed; None (unknown) without any note."""
-    if not notes:
-        return None
-
-    reported = [note.get("model_response_decoded") for note in notes]
-    return next((calls for calls in reported if calls), [])  # a note without calls reports that none was read
-
-
-def _forced_end(note: Mapping[str, JSON]) -> str | None:
-    """Return the forced end that a note of the log reports, `overflow` or `step_limit`; None for other notes."""
-    if note.get("event") == "overflow":
-        return "overflow"
-    # BFCL's own logs have no event for this, only the sentence
-    if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")):
-        return "step_limit"
-    return None
+            event = note.get("event")
+            if event == "overflow":
+                yield TurnEnded("overflow")
+            # BFCL's own logs have no event for this, only the sentence
+            elif event == "force_quit" or "forced to quit" in str(note.get("content")):
+                yield TurnEnded("step_limit")
 
 
 def _seconds(completion: Completion) -> float | None:

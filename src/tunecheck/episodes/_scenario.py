@@ -67,11 +67,6 @@ class Scenario:
         """Return the tools of the first turn and those that later turns add."""
         return [*self.offer.tools, *(tool for offer in self.held_out.values() for tool in offer.tools)]
 
-    @property
-    def adds_functions(self) -> bool:
-        """Return True if a turn only adds functions and has no message in the data."""
-        return any(turn < len(self.turns) and not self.turns[turn] for turn in self.held_out)
-
 
 def read_scenario(row: Row, backends: Backends) -> Scenario:
     """Read the conversation that a row describes: its turns, functions and simulators.

@@ -193,7 +193,7 @@ class StateCheck:
             ValueError: the row's ground truth has the wrong form.
             DataError: the constants for long context are needed but missing.
         """
-        truth, mode = GroundTruth.read(row), mode or mode_of([result])
+        truth, mode = GroundTruth.read(row), mode or mode_of(result)
         turns: Sequence[Turn] = ()
         verdict = _unplayable(truth, result)
 

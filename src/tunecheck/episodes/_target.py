@@ -30,7 +30,7 @@ from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import Reading
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes import _scenario as scenarios
@@ -41,7 +41,7 @@ from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Cal
 from tunecheck.episodes._playing import Services
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, choose_profile
-from tunecheck.simulators._backend import Backend, OperationResult
+from tunecheck.simulators._backend import Backend
 
 MakeUser: TypeAlias = Callable[[Row], scenarios.User]
 
@@ -186,7 +186,9 @@ class ConversationTarget(EndpointTargetBase):
         model = scenarios.EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else scenarios.ScriptedUser(scenario.turns)
 
-        wording = self._wording_for(row, from_benchmark_copy=in_text or scenario.adds_functions)
+        # A turn that only adds functions has no message in the data, so a text of the benchmark announces them.
+        adds_functions = any(not turn and number in scenario.held_out for number, turn in enumerate(scenario.turns))
+        wording = self._wording_for(row, from_benchmark_copy=in_text or adds_functions)
         dialect = self._dialect(row, scenario.offer, wording, in_text=in_text)
 
         # BFCL forces the end after its 21st request, although its log says "after 20 steps".
@@ -503,19 +505,16 @@ class ConversationAttempt:
 
         Simulators that may block run in a thread, so that other conversations go on.
         """
+
+        def make() -> list[Called]:
+            return [Called(call, self.backend.call(call)) for call in reading.calls]
+
         # `bounded` simulators return at once, so a thread would only cost time.
-        if all(simulator.bounded for simulator in self.backend.simulators.values()):
-            results = self._make(reading.calls)
-        else:
-            results = await asyncio.to_thread(self._make, reading.calls)
-
-        for call, result in zip(reading.calls, results, strict=True):
-            self.episode.add(Called(call, result))
-
-        self._messages.extend(self.dialect.results(message, reading, [result.text for result in results]))
-
-    def _make(self, calls: Sequence[FunctionCall]) -> list[OperationResult]:
-        return [self.backend.call(call) for call in calls]
+        bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
+        made = make() if bounded else await asyncio.to_thread(make)
+        for called in made:
+            self.episode.add(called)
+        self._messages.extend(self.dialect.results(message, reading, [called.result.text for called in made]))
 
 
 def _input_entry(messages: Sequence[scenarios.Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:

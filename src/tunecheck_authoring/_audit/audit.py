@@ -42,7 +42,7 @@ from typing import TypeAlias
 from tunecheck import Run
 from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.datasets import SOURCE_ID, TRIAL
-from tunecheck.episodes import Change
+from tunecheck.episodes import ABSENT, Change
 from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.plugins import dumps
@@ -345,11 +345,11 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     """
     for at, renaming in enumerate(check.played):
         earlier = [call for call in check.played[:at] if call.turn == renaming.turn]
-        added = [(call, change) for call in earlier for change in call.step.changes if change.is_new]
+        added = [(call, change) for call in earlier for change in call.step.changes if change.before is ABSENT]
 
         for gone in renaming.step.changes:
             # A renaming deletes an item, and adds the same item under another name in the same place.
-            if not gone.is_gone or not _is_renamed(gone, renaming.step.changes):
+            if gone.after is not ABSENT or not _is_renamed(gone, renaming.step.changes):
                 continue
             # A copy is a new item with the same name in another place.
             copies = [each for each in added if each[1].path[-1] == gone.path[-1] and each[1].path != gone.path]
@@ -360,7 +360,7 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 
 def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:
     """True if the deleted item appears under another name in the same place."""
-    additions = (change for change in changes if change.is_new and change.path[:-1] == deletion.path[:-1])
+    additions = (change for change in changes if change.before is ABSENT and change.path[:-1] == deletion.path[:-1])
     return any(change.after == deletion.before for change in additions)
 
 

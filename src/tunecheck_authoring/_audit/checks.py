@@ -570,7 +570,9 @@ class EntryCheck:
             played = PlayedCall(turn, expected.text, call, replay.call(call))
             yield from self._check_call(played, replay.start)
             self._made.append(played)
-            without_effect = without_effect and not (played.step.has_effect or played.step.result.error)
+            result = played.step.result
+            has_result = result.error or result.value not in (None, "", (), [], {})
+            without_effect = without_effect and not (played.step.changes or has_result)
 
         if without_effect:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
@@ -702,10 +704,10 @@ def collision(call: FunctionCall, step: episodes.Called, start: object) -> str |
             place = change.path[: depth + 1]
             # In an object, the key of the item is a part of the path.
             named = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
-            if named and not change.is_new and _value_at(start, place) is not None:
+            if named and change.before is not episodes.ABSENT and _value_at(start, place) is not None:
                 return episodes.path_text(place)
         # In a list, the key of the item is its field `id`.
-        if change.is_new and isinstance(change.path[-1], int):
+        if change.before is episodes.ABSENT and isinstance(change.path[-1], int):
             place_of_id = _place_of_id(change.after, start, change.path[:-1])
             if place_of_id is not None:
                 return episodes.path_text(place_of_id)
