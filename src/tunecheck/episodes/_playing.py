@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -69,12 +69,13 @@ class GroundTruth:
 class Services(Backends):
     """Starts simulators for rows, and caches their classes, their definitions and parsed calls for all rows.
 
-    `data` is the copy of the benchmark with the constants for long context, if not in the usual place. `long_context`
-    replaces these constants.
+    `long_context` returns the constants that extend rows with long context. By default, they are those of an installed
+    benchmark, whose copy is in `data`, if not in the usual place.
     """
 
     _: KW_ONLY
     data: Path | None = None
+    long_context: Callable[[], Mapping[str, JSON]] | None = None
     _readings: dict[str, Reading] = field(default_factory=dict, init=False)
     _definitions: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)
 
@@ -85,7 +86,7 @@ class Services(Backends):
         Raises:
             DataError: no benchmark is installed, or there is no copy of its data.
         """
-        return registered_constants(self.data) if self.long_context is None else super().constants
+        return registered_constants(self.data) if self.long_context is None else self.long_context()
 
     def play(self, truth: GroundTruth | Scenario) -> Backend:
         """Start new simulators in the initial state of a ground truth or a conversation; return them as a backend.
@@ -94,7 +95,8 @@ class Services(Backends):
             PluginError: a simulator does not exist.
             DataError: the initial configuration is invalid, or constants for long context are missing.
         """
-        return self.start(truth.simulators, truth.config, long_context=truth.long_context)
+        constants = self.constants if truth.long_context else None
+        return self.start(truth.simulators, truth.config, long_context=constants)
 
     def read(self, item: object) -> Reading:
         """Read the calls of a ground-truth item: a text such as `cd(folder='x')`, or calls in any format.

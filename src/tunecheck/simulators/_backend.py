@@ -524,44 +524,30 @@ class Backend:
 class Backends:
     """Starts the backends of many attempts; looks each simulator's class up only once, because that is slow.
 
-    `classes` are simulators by name that are not plug-ins; they override plug-ins of the same name. `long_context`
-    returns the constants for rows with long context. The `simulators/` folder of `workspace` is also searched. A call
-    of a simulator is abandoned after `time_limit_s` seconds. `trust` is the trust in the rows that name simulators; by
-
-    default every file may be loaded.
+    `classes` are simulators by name that are not plug-ins; they override plug-ins of the same name. The `simulators/`
+    folder of `workspace` is also searched. A call of a simulator is abandoned after `time_limit_s` seconds. `trust` is
+    the trust in the rows that name simulators; by default every file may be loaded.
     """
 
     classes: Mapping[str, type[Simulator]] = field(default_factory=dict)
     _: KW_ONLY
-    long_context: Callable[[], Mapping[str, JSON]] | None = None
     workspace: Path = field(default_factory=Path.cwd)
     time_limit_s: float = 10
     trust: Trust | None = None
 
-    def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool = False) -> Backend:
+    def start(
+        self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None
+    ) -> Backend:
         """Start a backend for one attempt, with each simulator loaded from its part of the configuration.
+
+        `long_context` are the constants for a row with long context, else None.
 
         Raises:
             PluginError: a simulator does not exist, or two have the same operation.
-            DataError: a configuration is invalid, or the constants for long context are missing.
+            DataError: a configuration is invalid.
         """
-        constants = self.constants if long_context else None
         classes = {name: self.find(name) for name in names}
-        return Backend.of(classes, config, long_context=constants, time_limit_s=self.time_limit_s)
-
-    @functools.cached_property
-    def constants(self) -> Mapping[str, JSON]:
-        """The constants that extend rows with long context.
-
-        Raises:
-            DataError: this object has no `long_context`.
-        """
-        if self.long_context is None:
-            raise DataError(
-                "a row needs long-context texts: pass Backends(long_context=…), or use Services, which finds "
-                "the texts of an installed benchmark"
-            )
-        return self.long_context()
+        return Backend.of(classes, config, long_context=long_context, time_limit_s=self.time_limit_s)
 
     def find(self, name: str) -> type[Simulator]:
         """Return the class of a simulator by its name; raises the errors of `find_simulator`."""

@@ -509,7 +509,8 @@ class EntryCheck:
 
     def replay(self, config: Mapping[str, JSON]) -> episodes.Player:
         """Return a player that makes calls on new simulators with this configuration."""
-        return episodes.Player(self._services.start(list(self._classes), config, long_context=self.entry.long_context))
+        constants = self._services.constants if self.entry.long_context else None
+        return episodes.Player(self._services.start(list(self._classes), config, long_context=constants))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
