@@ -22,6 +22,7 @@ that turn (`causes_of_calls`), in the order in which they are tried:
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
@@ -64,6 +65,7 @@ _MOST_BYTES = 50_000_000
 """Size limit, in bytes, of the states or results that are compared for one conversation (some tenths of a second)."""
 
 
+@dataclass(eq=False)
 class TurnComparison:
     """The model's calls in a turn (`actual`) and the ground truth's (`expected`), executed on separate simulators.
 
@@ -82,29 +84,25 @@ class TurnComparison:
         ValueError: the states or results are too large to compare.
     """
 
-    def __init__(
-        self,
-        truth: GroundTruth,
-        user_messages: object,
-        turns: Sequence[Sequence[FunctionCall]],
-        services: Services,
-        *,
-        lacks_results: bool,
-    ) -> None:
+    truth: GroundTruth
+    user_messages: object
+    turns: Sequence[Sequence[FunctionCall]]
+    services: Services
+    lacks_results: bool
+
+    def __post_init__(self) -> None:
         """Execute the calls of the ground truth and of the model up to the failed turn on new simulators."""
-        self.turn = len(turns)
-        self.lacks_results = lacks_results
-        self._truth, self._turns, self._services, self._user_messages = truth, turns, services, user_messages
+        self.turn = len(self.turns)
 
         # Each side has simulators of its own, so that one side's calls do not change the other's states.
-        self._truth_backend = services.play(truth)
+        self._truth_backend = self.services.play(self.truth)
         self.expected: list[Called] = []
         self.lookups: list[Called] = []
-        self._record_expected(truth.turns[: self.turn])
+        self._record_expected(self.truth.turns[: self.turn])
 
         # Turns without expected calls: a change in one of them may explain a later failure (`_early_change`).
-        idle = [turn for turn, items in enumerate(truth.turns[: self.turn - 1]) if not items]
-        *earlier, last = play(services.play(truth), turns, compared=[*idle, self.turn - 1]).turns
+        idle = [turn for turn, items in enumerate(self.truth.turns[: self.turn - 1]) if not items]
+        *earlier, last = play(self.services.play(self.truth), self.turns, compared=[*idle, self.turn - 1]).turns
 
         calls = [(number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls]
         self.early_changes = [(number, self._by_name(called)) for number, called in calls if called.changes]
@@ -123,12 +121,12 @@ class TurnComparison:
         Raises:
             ValueError: the states are too large to compare after each call.
         """
-        *before, last = [[call for item in turn for call in self._services.read(item).calls] for turn in turns]
+        *before, last = [[call for item in turn for call in self.services.read(item).calls] for turn in turns]
         play(self._truth_backend, before, compared=())
 
         # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
-        if player.size * sum(map(len, self._turns)) > _MOST_BYTES:
+        if player.size * sum(map(len, self.turns)) > _MOST_BYTES:
             raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
 
         for call in last:
@@ -173,8 +171,8 @@ class TurnComparison:
     @cached_property
     def _known_before_calls(self) -> str:
         """The user's messages and the functions' definitions, as one lower-case text to search in."""
-        user_messages = dumps(cast("JSON", self._user_messages)).decode() if self._user_messages else ""
-        return _searchable([user_messages, self._services.definitions(self._truth_backend), ""])
+        user_messages = dumps(cast("JSON", self.user_messages)).decode() if self.user_messages else ""
+        return _searchable([user_messages, self.services.definitions(self._truth_backend), ""])
 
     def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""
@@ -199,10 +197,10 @@ class TurnComparison:
 
     def is_right_without(self, name: str) -> bool:
         """Return True if the final states would be right without the model's calls of this function in the turn."""
-        last = [call for call in self._turns[-1] if call.name != name]
-        turns = [*self._turns[:-1], last]
+        last = [call for call in self.turns[-1] if call.name != name]
+        turns = [*self.turns[:-1], last]
 
-        episode = play(self._services.play(self._truth), turns, compared=[self.turn - 1])
+        episode = play(self.services.play(self.truth), turns, compared=[self.turn - 1])
         return bool(episode.turns[-1].states == copy_state(self._truth_backend.states()))
 
 

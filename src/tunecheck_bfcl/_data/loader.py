@@ -17,6 +17,7 @@ Models get functions as BFCL gives them, in these steps:
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -325,7 +326,7 @@ def select_rows(
             raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids look like multi_turn_base_0")
 
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
-    source = BfclSource(bfcl.find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
+    source = BfclSource(f"bfcl:{name}", bfcl.find_bfcl(folder), chosen, frozenset(ids), limit)
 
     # Each evaluator judges only its kind of rows, so mixed categories need both.
     kinds = {"multi_turn_state" if category.multi_turn else "call_check" for category in chosen}
@@ -334,34 +335,28 @@ def select_rows(
     return datasets.Dataset(source, defaults=defaults)
 
 
+@dataclass(eq=False)
 class BfclSource(datasets.Source):
     """The rows of some categories, read on demand.
 
-    `ids` selects rows; if it is empty, all rows are read. `limit` is the most rows of each category.
+    `label` is the source's name. `ids` selects rows; if it is empty, all rows are read. `limit` is the most rows of
+    each category.
     """
 
+    label: str
+    files: bfcl.BfclFiles
+    categories: Sequence[bfcl.Category]
+    ids: frozenset[str]
+    limit: int | None
     unit = "row"
 
-    def __init__(
-        self,
-        files: bfcl.BfclFiles,
-        categories: Sequence[bfcl.Category],
-        names: str,
-        *,
-        ids: frozenset[str] = frozenset(),
-        limit: int | None = None,
-    ) -> None:
-        """Set the categories to read. `names` is the text that named them, for the source's own name."""
-        self.name = self.label = f"bfcl:{names}"
-        self._files = files
-        self._categories = categories
-        self._ids = ids
-        self._limit = limit
+    def __post_init__(self) -> None:
+        self.name = self.label
 
     def state(self) -> object:
         """Return the state of every file that the rows depend on; an equal value means unchanged rows."""
-        texts = [self._files.package / text for text in bfcl.TEXTS]
-        return [JsonLinesSource(path).state() for path in (*self._files.required(self._categories), *texts)]
+        texts = [self.files.package / text for text in bfcl.TEXTS]
+        return [JsonLinesSource(path).state() for path in (*self.files.required(self.categories), *texts)]
 
     def records(self, digest: datasets.Digest | None = None) -> Iterator[tuple[int, Record]]:
         """Yield numbered rows; see Source. The digest is that of the rows as canonical JSON, not of the files.
@@ -369,15 +364,15 @@ class BfclSource(datasets.Source):
         Raises:
             DataError: a file cannot be read, or no row has one of `ids`.
         """
-        if self._ids:
+        if self.ids:
             self._check_ids()
 
-        builder = RowBuilder(self._files)
+        builder = RowBuilder(self.files)
         number = 0
-        for category in self._categories:
+        for category in self.categories:
             # The limit counts selected rows, so it comes after the selection.
-            rows = (row for row in self._rows(category, builder) if not self._ids or row["id"] in self._ids)
-            for row in islice(rows, self._limit):
+            rows = (row for row in self._rows(category, builder) if not self.ids or row["id"] in self.ids)
+            for row in islice(rows, self.limit):
                 number += 1
                 if digest is not None:
                     digest.update(canonical(row) + b"\n")
@@ -385,9 +380,9 @@ class BfclSource(datasets.Source):
 
     def _check_ids(self) -> None:
         """Raise DataError if a selected id belongs to no row of the categories."""
-        questions = [JsonLinesSource(self._files.data / category.questions) for category in self._categories]
+        questions = [JsonLinesSource(self.files.data / category.questions) for category in self.categories]
         known = [str(entry.get("id")) for source in questions for _, entry in source.records()]
-        for missing in sorted(self._ids.difference(known))[:1]:
+        for missing in sorted(self.ids.difference(known))[:1]:
             raise DataError(f"{self.label}: there is no row {missing[:100]!r}{did_you_mean(missing[:100], known)}")
 
     def _rows(self, category: bfcl.Category, builder: RowBuilder) -> Iterator[Record]:
@@ -396,8 +391,8 @@ class BfclSource(datasets.Source):
         Raises:
             DataError: a line is not usable, or there are more or fewer answers than questions.
         """
-        questions = JsonLinesSource(self._files.data / category.questions)
-        answers = JsonLinesSource(self._files.data / category.answers) if category.answers else None
+        questions = JsonLinesSource(self.files.data / category.questions)
+        answers = JsonLinesSource(self.files.data / category.answers) if category.answers else None
         # Lines are paired by position, and `RowBuilder.row` compares their ids.
         answered = iter(()) if answers is None else answers.records()
 
