@@ -17,7 +17,7 @@ from tunecheck.cli import main
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backend, Backends, find_simulator
 from tunecheck_authoring import Recorded, write_recorded
-from tunecheck_authoring._mcp.client import McpSession, SessionPool, files_in
+from tunecheck_authoring._mcp.client import McpSession, files_in
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
@@ -38,6 +38,7 @@ def url() -> Iterator[str]:
 def live(url: str, cwd: Path) -> Iterator[LiveServer]:
     """The server beside its new recording."""
     found = LiveServer(recorded(url), url)
+    found.recorder()  # records the first state
     yield found
     found.close()
 
@@ -131,7 +132,8 @@ def test_without_a_tool_that_tells_of_it_the_state_is_what_was_written(url: str,
 
 def test_a_command_starts_the_server_anew_and_its_process_ends() -> None:
     live = LiveServer(recorded(STDIO), STDIO)
-    [begun] = live._kept.values()
+    live.recorder()
+    [begun] = live._sessions
     process = begun.session._transport._process  # type: ignore[union-attr]
     live_backend(live).call(add("Emma"))
     assert live_backend(live).call(LIST).value == {"books": {}}
@@ -159,21 +161,11 @@ def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
     live.close()
 
 
-def test_servers_that_were_started_ahead_end_with_those_that_were_used() -> None:
-    spares = SessionPool(STDIO, 5)
-    used = [spares.take(), spares.take()]
-    ahead = [each.result() for each in spares._ahead]
-    spares.close()
-    for session in used:
-        session.close()
-    assert [each.folder.exists() for each in (*used, *ahead) if each.folder is not None] == [False] * 4
-
-
 def test_sessions_are_kept_in_the_states_they_are_in(live: LiveServer) -> None:
     for number, before in enumerate([(), (add("Emma"),), (), (add("Emma"),)]):
         refused = FunctionCall("lend_book", {"title": "Dracula", "reader": f"reader {number}"})
         assert live_backend(live, before).call(refused).error
-    assert [begun.written for begun in live._kept.values()] == [[], ['add_book(title="Emma")']]
+    assert [begun.written for begun in live._sessions] == [[], ['add_book(title="Emma")']]
 
 
 def test_a_commands_folder_is_new_empty_and_called_by_one_name() -> None:

@@ -20,7 +20,6 @@ A session sends `initialize`, the notification `notifications/initialized`, and 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import http.client
 import os
@@ -33,9 +32,7 @@ import subprocess
 import tempfile
 import threading
 import urllib.parse
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
@@ -53,8 +50,6 @@ _MOST_FILE_BYTES = 1_000_000
 """The most bytes of all files in a server's folder together, because each state of a recording contains them."""
 _MOST_PAGES = 100
 """The most pages of the list of tools; a server may never stop giving a next page."""
-_SPARE = 2
-"""Sessions that are started ahead of time."""
 # A name and its value in a command: `TOKEN=abc`, `--api-key abc`, `Authorization: Bearer abc`.
 _ASSIGNED = re.compile(
     r"([A-Za-z_][\w-]*)[\"']?[=: ]+(\"[^\"]*\"|'[^']*'|(?:(?:bearer|basic|token) +)?\S+)", re.IGNORECASE
@@ -116,6 +111,8 @@ class McpSession:
         kind: type[_HttpServer | _ServerProcess] = _HttpServer if _is_url(server) else _ServerProcess
 
         self._transport = kind(server)
+        self.folder = self._transport.folder
+        """The server's own folder, which is deleted with the session; None if the server is at a URL."""
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
             self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
@@ -155,11 +152,6 @@ class McpSession:
         structured = result.get("structuredContent")
         return (structured if isinstance(structured, dict) else _as_json(_result_text(result))), False
 
-    @property
-    def folder(self) -> Path | None:
-        """The server's own folder, which is deleted with the session; None if the server is at a URL."""
-        return self._transport.folder
-
     def close(self) -> None:
         self._transport.close()
 
@@ -189,42 +181,6 @@ class McpSession:
 
     def _gone_error(self, method: str, why: str) -> ServerGoneError:
         return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}")
-
-
-class SessionPool:
-    """Starts spare sessions ahead of time, because a start is slow.
-
-    Spares are started with the first request for a session: one session may be enough.
-    """
-
-    def __init__(self, server: str, time_limit_s: float) -> None:
-        """Prepare a pool for this server. No session is started yet."""
-        self._begin = functools.partial(McpSession, server, time_limit_s)
-        self._pool = ThreadPoolExecutor(_SPARE, thread_name_prefix="tunecheck-mcp-spare")
-        self._ahead: deque[Future[McpSession]] = deque()
-        self._wanted = 1
-
-    def take(self) -> McpSession:
-        """Return a new session.
-
-        Raises:
-            ConfigurationError: The command cannot be started.
-            ServerGoneError: The server does not start.
-        """
-        self._ahead.extend(self._pool.submit(self._begin) for _ in range(self._wanted - len(self._ahead)))
-        self._wanted = 1 + _SPARE
-
-        session = self._ahead[0].result()  # queued until ready: `close` ends it if interrupted
-        self._ahead.popleft()
-        return session
-
-    def close(self) -> None:
-        """End the sessions that were started ahead of time."""
-        for each in self._ahead:
-            if not each.cancel():
-                with contextlib.suppress(ConfigurationError, ServerGoneError):
-                    each.result().close()
-        self._pool.shutdown()
 
 
 class _RefusedError(Exception):
@@ -366,8 +322,7 @@ class _HttpServer:
                 self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
 
-            answers = _events(reply) if "event-stream" in reply.headers.get("Content-Type", "") else _message(reply)
-            return next(answer for answer in answers if answer.get("id") == message["id"])
+            return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
         except StopIteration:
             raise ValueError("the reply has no answer to the request") from None
         finally:
@@ -387,31 +342,26 @@ class _HttpServer:
         return kind(self._url.netloc.rpartition("@")[2], timeout=time_limit_s)
 
 
-def _message(reply: http.client.HTTPResponse) -> Iterator[Message]:
-    """Yield the single message of a reply, or raise ValueError if it is too long or not a JSON object."""
-    text = reply.read(_MOST_BYTES + 1)
-    if len(text) > _MOST_BYTES:
-        raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
-    yield _as_object(text.decode("utf-8", "replace"))
-
-
-def _events(reply: http.client.HTTPResponse) -> Iterator[Message]:
-    """Yield the messages of an event stream: each is the `data` lines before an empty line.
+def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
+    """Yield the single message of a reply, or those of an event stream: each is the `data` lines before an empty line.
 
     Raises:
-        ValueError: the stream is too long, or a message is not a JSON object.
+        ValueError: the reply is too long, or a message is not a JSON object.
     """
+    is_stream = "event-stream" in reply.headers.get("Content-Type", "")
     data, size = "", 0
     while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
         size += len(line)
         if size > _MOST_BYTES:
             raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
 
-        if line.startswith("data:"):
-            data += line[5:].strip()
+        if not is_stream or line.startswith("data:"):
+            data += line[5:].strip() if is_stream else line
         elif not line.strip() and data:
             yield _as_object(data)
             data = ""
+    if not is_stream:
+        yield _as_object(data)
 
 
 def _as_object(text: str) -> Message:

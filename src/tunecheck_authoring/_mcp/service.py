@@ -33,7 +33,7 @@ from tunecheck.endpoints import Redactor, Secret, looks_secret
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
 from tunecheck_authoring._author.world import Schema, plain_values
-from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, SessionPool, files_in, shown_server
+from tunecheck_authoring._mcp.client import McpSession, Message, ServerGoneError, files_in, shown_server
 from tunecheck_authoring._openapi import identifier, one_line, unused_name
 from tunecheck_authoring._service_file import require_name, write_service
 from tunecheck_authoring._table_simulators import Recorded, RecordedCall, Recording
@@ -75,8 +75,8 @@ def write_recorded(server: str, path: Path) -> bool:
 
         # A tool without the annotation may write.
         writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
-        probe = _StateProbe(session, dict(zip(tools, offered, strict=True)), writes)
-        state_from = probe.tools_that_show_state()
+        by_name = dict(zip(tools, offered, strict=True))
+        state_from = _StateProbe(session, by_name, writes).tools_that_show_state()
 
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
     tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**state_from}}
@@ -171,12 +171,8 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
     if not issubclass(found, Recorded):
         raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; delete it, or choose another NAME")
 
-    with _as_configuration_error():
-        live = LiveServer(found, server)
-        try:
-            yield backends.with_class(name, live.recorder())
-        finally:
-            live.close()
+    with _as_configuration_error(), closing(LiveServer(found, server)) as live:
+        yield backends.with_class(name, live.recorder())
 
 
 @contextmanager
@@ -209,27 +205,24 @@ class LiveServer:
     """
 
     def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
-        """Open the recording. A new recording gets the server's first state, which needs a session with the server.
-
-        Values of environment variables with secret-looking names are masked in answers.
-        """
-        self._simulator = simulator
+        """Open the recording. Values of environment variables with secret-looking names are masked in answers."""
+        self._simulator, self._server, self._time_limit_s = simulator, server, time_limit_s
         self.recording = Recording(simulator.recording)
-        self._shown = shown_server(server)
-
-        self._idle = SessionPool(server, time_limit_s)
-        self._kept: dict[str, _LiveSession] = {}
+        self._sessions: list[_LiveSession] = []
+        """All open sessions, the last used one at the end."""
 
         self._redactor = Redactor()
         for name, value in os.environ.items():
             if looks_secret(name):
                 self._redactor.add(Secret(value))
 
-        if not self.recording.start:  # the first session records the state in which the server starts
-            self._keep_session(self._start_session())
-
     def recorder(self) -> type[Recorded]:
-        """Return the simulator that asks the server for answers that are not recorded."""
+        """Return the simulator that asks the server for answers that are not recorded.
+
+        A new recording gets the state in which the server starts, which needs a session with the server.
+        """
+        if not self.recording.start:
+            self._start_session()
         # A class of its own: the simulator in the workspace stays without a server.
         members = {"live": self, "__module__": self._simulator.__module__}
         return type(self._simulator.__name__, (self._simulator,), members)
@@ -242,26 +235,24 @@ class LiveServer:
         """
         live = self._reach(state)
         call = self._make_call(live, name, arguments)
-        self._keep_session(live)
         self.recording.record_call(call)
+
+        # One session in each state is enough; of too many, the one goes that was not used for the longest time.
+        in_state = [each for each in self._sessions if each.state == live.state]
+        if len(in_state) > 1:
+            self._close_session(live)
+        elif len(self._sessions) > _MOST_KEPT:
+            self._close_session(self._sessions[0])
         return call
 
     def close(self) -> None:
         """End all sessions."""
-        for live in self._kept.values():
-            live.session.close()
-        self._kept.clear()
-        self._idle.close()
+        for live in [*self._sessions]:
+            self._close_session(live)
 
-    def _keep_session(self, live: _LiveSession) -> None:
-        """Keep a session for further calls in its state; close the oldest if there are too many."""
-        # One session in each state is enough.
-        if live.state in self._kept:
-            live.session.close()
-            return
-        self._kept[live.state] = live
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.pop(next(iter(self._kept))).session.close()
+    def _close_session(self, live: _LiveSession) -> None:
+        self._sessions.remove(live)
+        live.session.close()
 
     def _start_session(self) -> _LiveSession:
         """Start a session in the recorded first state; the very first session records that state.
@@ -269,47 +260,51 @@ class LiveServer:
         Raises:
             ServerGoneError: the server starts in another state.
         """
-        live = _LiveSession(self._idle.take())
-        with _closed_on_error(live):
-            state = self._state(live)
-            if not self.recording.start:
-                self.recording.record_start(state)
-            live.state = self.recording.record_state(state)
+        live = _LiveSession(McpSession(self._server, self._time_limit_s))
+        self._sessions.append(live)
 
-            if live.state != self.recording.start:
-                raise ServerGoneError(
-                    f"{self._shown}: the server did not start in the recorded state: put the text '{{folder}}' into "
-                    "its command, which stands for a new folder, or, if the server has changed, delete "
-                    f"{self.recording.path}"
-                )
+        state = self._state(live)
+        if not self.recording.start:
+            self.recording.record_start(state)
+        live.state = self.recording.record_state(state)
+
+        if live.state != self.recording.start:
+            raise self._gone_error(
+                "the server did not start in the recorded state: put the text '{folder}' into its command, which "
+                f"stands for a new folder, or, if the server has changed, delete {self.recording.path}"
+            )
         return live
 
     def _reach(self, state: str) -> _LiveSession:
         """Return a session in a state: a kept session, or one that repeats the recorded calls up to that state.
 
-        The session is then no longer kept.
-
         Raises:
             ServerGoneError: a repeated call leads to a state that differs from the recording.
         """
+        kept = {live.state: live for live in self._sessions}
         # Go back along the calls that led to the state, to a kept session or to the start.
         route: list[RecordedCall] = []
         at = state
-        while at not in self._kept and at != self.recording.start:
+        while at not in kept and at != self.recording.start:
             route.append(self.recording.reached[at])
             at = route[-1].before
 
-        live = self._kept.pop(at) if at in self._kept else self._start_session()
+        live = kept[at] if at in kept else self._start_session()
+        self._sessions.remove(live)
+        self._sessions.append(live)
+
         for call in reversed(route):
             self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
-                live.session.close()
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
-                raise ServerGoneError(
-                    f"{self._shown}: the state after {text} differs from the recording (random ids?): "
-                    f"remove {call.call} from state_from or tools in {self._file}, and delete {self.recording.path}"
+                raise self._gone_error(
+                    f"the state after {text} differs from the recording (random ids?): remove {call.call} from "
+                    f"state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
         return live
+
+    def _gone_error(self, why: str) -> ServerGoneError:
+        return ServerGoneError(f"{shown_server(self._server)}: {why}")
 
     @property
     def _file(self) -> str:
@@ -322,13 +317,12 @@ class LiveServer:
         A call that may write changes the session's state; a new state is recorded.
         """
         before = live.state
-        with _closed_on_error(live):
-            answer, failed = self._call(live, name, arguments)
-            # The state is read after a failed call, too: it may have changed something.
-            if name in self._simulator.writes:
-                if not failed:
-                    live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
-                live.state = self.recording.record_state(self._state(live))
+        answer, failed = self._call(live, name, arguments)
+        # The state is read after a failed call, too: it may have changed something.
+        if name in self._simulator.writes:
+            if not failed:
+                live.written.append(canonical_text([FunctionCall(name, dict(arguments))]))
+            live.state = self.recording.record_state(self._state(live))
 
         return RecordedCall(
             before=before, call=name, arguments=dict(arguments), answer=answer, error=failed, after=live.state
@@ -357,9 +351,9 @@ class LiveServer:
         files = None if folder is None else files_in(folder)
 
         if files is None:
-            raise ServerGoneError(
-                f"{self._shown}: the server's files cannot be recorded, because its folder is missing, contains a link "
-                f"or exceeds 1 MB: remove {FILES} from state_from in {self._file}"
+            raise self._gone_error(
+                "the server's files cannot be recorded, because its folder is missing, contains a link or exceeds "
+                f"1 MB: remove {FILES} from state_from in {self._file}"
             )
         return self._redactor.answer(files)
 
@@ -367,13 +361,3 @@ class LiveServer:
         """Return the answer of a call, without secrets of the environment, and True if it failed."""
         answer, failed = live.session.call(str(self._simulator.tools[name].get("name", name)), arguments)
         return self._redactor.answer(answer), failed
-
-
-@contextmanager
-def _closed_on_error(live: _LiveSession) -> Iterator[None]:
-    """Close the session if an error occurs."""
-    try:
-        yield
-    except BaseException:  # Ctrl-C, too, must not leave the server running
-        live.session.close()
-        raise
