@@ -27,10 +27,12 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Literal, cast
+
+from msgspec import to_builtins
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, raise_as, write_file
@@ -515,7 +517,7 @@ def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed
 def _table_row(row: Resource | Action) -> dict[str, JSON]:
     """Return a row of a table without its empty values."""
     kept = ("key",) if isinstance(row, Resource) else ()  # without a key, there is only one record
-    return {name: value for name, value in asdict(row).items() if value or name in kept}
+    return {name: value for name, value in to_builtins(row).items() if value or name in kept}
 
 
 def require_name(path: Path) -> None:

@@ -44,10 +44,9 @@ from __future__ import annotations
 import functools
 import types
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -56,6 +55,9 @@ from tunecheck.calls import FunctionDefinition, quoted
 from tunecheck.episodes import leaves
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
+
+if TYPE_CHECKING:
+    from tunecheck_authoring._mcp.service import LiveServer
 
 _MOST_BYTES = 64 << 20
 """The largest file of tables in bytes."""
@@ -67,6 +69,8 @@ class TableSimulator(Simulator):
     bounded: ClassVar[bool] = True
     tables: ClassVar[Path | None] = None
     """A JSON file with the class's tables by name, as `datasets author` writes it."""
+    row_types: ClassVar[Mapping[str, type]] = {}
+    """The type of the rows of each table in the file; rows of other tables stay as they are."""
 
     def __init_subclass__(cls) -> None:
         """Set the class attributes that the class's file of tables describes."""
@@ -75,11 +79,6 @@ class TableSimulator(Simulator):
         if cls.__dict__.get("tables") is not None:
             for name, table in _read_tables(cls, cls.__dict__["tables"]).items():
                 setattr(cls, name, table)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
-        """Return the class attributes that a file of tables describes."""
-        return content
 
     @classmethod
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
@@ -113,8 +112,10 @@ def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, ob
     """Return the class attributes in a simulator's file of tables, or raise DataError if it cannot be read."""
     try:
         content = plugins.loads(plugins.read_regular(path, _MOST_BYTES))
-        return simulator.from_json(content if isinstance(content, dict) else {})
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        tables: dict[str, JSON] = msgspec.convert(content, dict[str, Any])
+        types_of = {name: dict[str, kind] for name, kind in simulator.row_types.items()}  # type: ignore[valid-type]
+        return {**tables, **{name: msgspec.convert(tables.get(name, {}), kind) for name, kind in types_of.items()}}
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as the tables of a service: {error}") from None
 
 
@@ -154,8 +155,7 @@ _ONLY = ""
 """The key of the record if a resource has only one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kind of records.
 
     `key` is the field that identifies a record; None if there is only one record. `makes` is the kind of key for a new
@@ -164,11 +164,10 @@ class Resource:
 
     key: str | None = "id"
     makes: Literal["number", "uuid", "text"] = "number"
-    defaults: Mapping[str, JSON] = field(default_factory=dict)
+    defaults: dict[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An operation on a resource, and its tool definition: `parameters` are JSON Schemas by name.
 
     `create` stores the arguments as a new record, or each record in the list argument `each`. `read`, `update` and
@@ -184,23 +183,22 @@ class Action:
     does: Literal["create", "read", "update", "delete", "list", "act"]
     resource: str
     description: str = ""
-    parameters: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
-    required: Sequence[str] = ()
+    parameters: dict[str, dict[str, Any]] = {}
+    required: list[str] = []
     key: str | None = None
-    matches: Mapping[str, str] = field(default_factory=dict)
-    refers: Mapping[str, str] = field(default_factory=dict)
+    matches: dict[str, str] = {}
+    refers: dict[str, str] = {}
     search: str | None = None
     limit: str | None = None
     each: str | None = None
-    sets: Mapping[str, JSON] = field(default_factory=dict)
+    sets: dict[str, Any] = {}
     answers: str | None = None
-    ignores: Sequence[str] = ()
+    ignores: list[str] = []
 
     @property
     def schema(self) -> Record:
         """Return the JSON Schema of all arguments."""
-        properties = {name: dict(schema) for name, schema in self.parameters.items()}
-        return {"type": "object", "properties": {**properties}, "required": [*self.required]}
+        return {"type": "object", "properties": {**self.parameters}, "required": [*self.required]}
 
     def selecting(self) -> set[str | None]:
         """Return the parameters that select records, and those that have no effect."""
@@ -220,6 +218,7 @@ class Resources(TableSimulator):
     or its only record.
     """
 
+    row_types = types.MappingProxyType({"resources": Resource, "actions": Action})
     resources: ClassVar[Mapping[str, Resource]] = {}
     actions: ClassVar[Mapping[str, Action]] = {}
     configuration: ClassVar[Mapping[str, JSON]] = {}
@@ -237,8 +236,11 @@ class Resources(TableSimulator):
         for name, content in config.items():
             if name not in self.resources:
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
-            for record in self._records_of(name, content):
-                self._store(name, self._key_of(name, record), dict(copy_json(record)))
+            records = [content] if self.resources[name].key is None else content
+            if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+                raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
+            for record in cast("list[Record]", records):
+                self._store(name, copy_json(record))
 
     def state(self) -> dict[str, object]:
         """Return the records by key for each resource, or the only record."""
@@ -251,37 +253,23 @@ class Resources(TableSimulator):
     def sample(cls) -> Mapping[str, JSON]:
         return cls.configuration
 
-    def _records_of(self, name: str, content: JSON) -> list[Record]:
-        """Return the configured records of a resource, or raise DataError if they are not objects."""
-        records = content if self.resources[name].key is not None else [content]
-        if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-            raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
-        return [record for record in records if isinstance(record, dict)]
+    def _store(self, name: str, record: Record) -> None:
+        """Store a record by its key as text; an only record has the key "".
 
-    def _key_of(self, name: str, record: Record) -> str:
-        """Return a configured record's key as text, or raise DataError if it has none.
+        The highest number among the keys is kept, so that no new record gets an old key.
 
-        An only record has the key "".
+        Raises:
+            DataError: a configured record has no key.
         """
-        key = self.resources[name].key
-        if key is not None and record.get(key) is None:
-            raise DataError(f"initial_config.{name}: a record lacks its key {key!r}; add the key to each record")
-        return _ONLY if key is None else str(record[key])
+        key_field = self.resources[name].key
+        key = _ONLY if key_field is None else record.get(key_field)
+        if key is None:
+            raise DataError(f"initial_config.{name}: a record lacks its key {key_field!r}; add the key to each record")
 
-    def _store(self, name: str, key: str, record: Record) -> None:
-        """Store a record. The highest number among the keys is kept, so that no new record gets an old key."""
-        self._records[name][key] = record
-        if key.isdecimal() and len(key) < _LONGEST_NUMBER:
-            self._highest_numbers[name] = max(self._highest_numbers[name], int(key))
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, JSON]) -> Mapping[str, object]:
-        """Return the class attributes of a file of tables, with its rows as Resource and Action."""
-        tables: dict[str, object] = dict(content)
-        for name, kind in (("resources", Resource), ("actions", Action)):
-            rows = content.get(name)
-            tables[name] = {key: kind(**row) for key, row in rows.items()} if isinstance(rows, dict) else {}  # type: ignore[arg-type]  # as the file has it
-        return tables
+        text = str(key)
+        self._records[name][text] = record
+        if text.isdecimal() and len(text) < _LONGEST_NUMBER:
+            self._highest_numbers[name] = max(self._highest_numbers[name], int(text))
 
     @classmethod
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:
@@ -330,13 +318,13 @@ class Resources(TableSimulator):
         """
         kind, records = self.resources[action.resource], self._records[action.resource]
         # Copies, because later calls change records, but not the class's tables or a call's arguments.
-        record = {**copy_json(dict(kind.defaults)), **copy_json(fields)}
+        record = {**copy_json(kind.defaults), **copy_json(fields)}
         if kind.key is not None and record.get(kind.key) is None:
             record = {kind.key: self._next_key(action.resource, kind), **record}
         elif kind.key is not None and str(record[kind.key]) in records:
             raise SimulatorError(f"there is already a {action.resource} with {kind.key} {quoted(record[kind.key])}")
 
-        self._store(action.resource, self._key_of(action.resource, record), record)
+        self._store(action.resource, record)
         return copy_json(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
@@ -546,15 +534,6 @@ def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
     return plugins.canonical([name, dict(arguments)])
 
 
-class LiveService(Protocol):
-    """The live service, which answers calls that are not recorded."""
-
-    recording: Recording
-
-    def ask(self, state: str, name: str, arguments: Mapping[str, JSON]) -> RecordedCall:
-        """Make a call in a recorded state, and record it."""
-
-
 class Recorded(TableSimulator):
     """A simulator that answers from a recording.
 
@@ -572,7 +551,7 @@ class Recorded(TableSimulator):
     """The tools that may change the service's state."""
     state_from: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
     """Tools with arguments; together their answers show the whole state. `{folder}` stands for the service's files."""
-    live: ClassVar[LiveService | None] = None
+    live: ClassVar[LiveServer | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start in the recording's first state and make the calls of `before`.
