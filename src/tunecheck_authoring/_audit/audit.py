@@ -320,7 +320,7 @@ def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
 
     If only the final state is judged, the expected calls must not change the state. Otherwise there must be none.
     """
-    if row.replayed is not None and row.replayed.entry.judging.final_state_only:
+    if row.replayed is not None and row.replayed.judging.final_state_only:
         return row.replayed.is_unchanged
     # BFCL's rows with the check `relevance` list no calls, but need one.
     return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
@@ -330,7 +330,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     """Yield a finding for each repeated call of a turn that can be left out without any effect."""
     played = check.played
     for at, each in enumerate(played):
-        earlier = [call for call in played[:at] if call.turn == each.turn and call.call == each.call]
+        earlier = [call for call in played[:at] if call.turn == each.turn and call.step.call == each.step.call]
         # A call without an effect of its own may still be needed: it may count, or open a session.
         if earlier and not each.step.changes and not each.step.result.error and _can_be_left_out(check, at):
             evidence = f"the turn repeats {each.text}, and the repetition changes nothing"
@@ -371,10 +371,10 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
     """
     others = [each for number, each in enumerate(check.played) if number != at]
 
-    complete, shorter = (check.replay(check.entry.config) for _ in range(2))
+    complete, shorter = check.replay(), check.replay()
     for each in check.played:
-        complete.call(each.call)
-    results = [shorter.call(each.call).result.text for each in others]
+        complete.call(each.step.call)
+    results = [shorter.call(each.step.call).result.text for each in others]
     return results == [each.step.result.text for each in others] and shorter.state == complete.state
 
 

@@ -29,7 +29,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, TypeAlias
 
 from tunecheck import DataError, PluginError, episodes
 from tunecheck.calls import (
@@ -149,11 +149,11 @@ class RowCheck:
             yield Finding(entry, "tools", clean(error, 1_000))
             return
 
-        right = right_calls(row, truth, tools)
-        if right.problem:
-            yield Finding(entry, "unreadable_call", clean(right.problem, 1_000))
+        calls, problem = right_calls(row, truth, tools)
+        if problem:
+            yield Finding(entry, "unreadable_call", clean(problem, 1_000))
 
-        for each in right.calls:
+        for each in calls:
             definition = tools.spelled(each.name)
             if tools and definition is None:
                 text = f"{each.name[:100]!r} is not among the row's tools{did_you_mean(each.name[:100], tools)}"
@@ -167,9 +167,20 @@ def schema_findings(
     entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
 ) -> list[Finding]:
     """Return a finding if the call breaks the schema of its function. Without a schema, the list is empty."""
-    if definition is None or not (broken := violations(right, definition)):
+    if definition is None:
         return []
-    return [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
+    # With possible answers, an argument is valid if any of its accepted values is.
+    by_parameter = right.possible
+    broken = (
+        _violations_by_parameter(right, definition)
+        if by_parameter
+        else definition.check(right.call.arguments).violations
+    )
+    return (
+        []
+        if not broken
+        else [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
+    )
 
 
 def entry_name(row: RowValues, number: int) -> str:
@@ -228,28 +239,20 @@ class RightCall:
         return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class RightCalls:
-    """The right calls of a row, and the problem if its ground truth cannot be read."""
-
-    calls: Sequence[RightCall]
-    problem: str | None = None
-
-
-def right_calls(row: RowValues, truth: object, tools: ToolDefinitions) -> RightCalls:
-    """Return the right calls in a row's ground truth.
+def right_calls(row: RowValues, truth: object, tools: ToolDefinitions) -> tuple[list[RightCall], str | None]:
+    """Return the right calls in a row's ground truth, and the problem if it cannot be read.
 
     If the row's `check` is `simple`, `multiple` or `parallel`, the ground truth holds possible answers:
     `[{"area": {"unit": ["m", ""]}}]`. Otherwise it holds calls in any format.
     """
     if row.get("check") in _WITH_POSSIBLE_ANSWERS and isinstance(truth, list):
-        return RightCalls([*_possible_answers(truth)])
+        return [*_possible_answers(truth)], None
 
     reading = read_calls(truth, tools=tools or None)
     if not (reading.calls or reading.problem):  # given tools, calls of other functions are read as prose
         reading = read_calls(truth)
 
-    return RightCalls([as_right(call, tools) for call in reading.calls], reading.problem)
+    return [as_right(call, tools) for call in reading.calls], reading.problem
 
 
 def is_in_python(row: RowValues) -> bool:
@@ -274,29 +277,19 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
             )
 
 
-def violations(right: RightCall, definition: FunctionDefinition) -> list[str]:
-    """Return the ways in which the call breaks the function's schema, as texts.
-
-    With possible answers, an argument is valid if any of its accepted values is.
-    """
-    if right.possible:
-        return [*_violations_by_parameter(right, definition)]
-    return [*definition.check(right.call.arguments).violations]
-
-
-def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> Iterator[str]:
-    """Yield a violation for each parameter without a valid accepted value, and each missing required parameter."""
+def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> list[str]:
+    """Return a violation for each parameter without a valid accepted value, and each missing required parameter."""
+    broken: list[str] = []
     # Each parameter is checked alone, so no other parameter may be required.
     alone = replace(definition, parameters={**definition.parameters, "required": []})
     for name, values in right.accepted.items():
         found = [alone.check({name: first_values(value)}).violations for value in values]
         if not may_be_left_out(values) and all(found):
-            yield from found[0]
+            broken += found[0]
 
     required = definition.parameters.get("required")
-    for needed in required if isinstance(required, list) else []:
-        if needed not in right.accepted:
-            yield f"{needed!r} is a required property"
+    missing = [each for each in required if each not in right.accepted] if isinstance(required, list) else []
+    return [*broken, *(f"{name!r} is a required property" for name in missing)]
 
 
 # -- conversations
@@ -328,36 +321,25 @@ PROBLEMS: Final = {
 _CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
 
-@dataclass(frozen=True, slots=True)
-class GroundTruthCall:
-    """A call of the ground truth: its text, and the call that was read, or the `problem` if it cannot be read."""
-
-    text: str
-    call: FunctionCall | None
-    problem: str | None = None
+GroundTruth: TypeAlias = list[list[tuple[str, FunctionCall | str]]]
+"""The calls of each turn: the text of each, and the call, or the reason (a text) why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedConversation:
-    """An entry of the data set: a conversation.
+class TruthCall:
+    """An expected call of a row: its turn, its text, and its accepted values.
 
-    `offered` holds the names of the functions on offer; None means all functions of the simulators. `held_out` holds
-    the functions that are added in a later turn. Those in `by_name` are given only by name, so they must be operations
-    of a simulator. `failing` holds the texts of calls that fail deliberately.
+    `step` is the call with its outcome in a replay; calls of a single question have an empty outcome.
     """
 
-    name: str
-    turns: list[list[JSON]]
-    ground_truth: list[list[GroundTruthCall]]
-    simulators: list[str]
-    config: dict[str, JSON]
-    offered: frozenset[str] | None
-    held_out: dict[int, frozenset[str]]
-    by_name: dict[int, frozenset[str]]
-    tools: ToolDefinitions
-    long_context: bool
-    judging: Judging
-    failing: frozenset[str]
+    turn: int
+    text: str
+    right: RightCall
+    step: episodes.Called
+
+    @property
+    def name(self) -> str:
+        return self.step.call.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,16 +383,15 @@ def checked_rows(
             continue
 
         try:
-            entry = read_conversation(row, number)
+            check = EntryCheck(row, number, services)
         except UnusableRowError as error:
             yield CheckedRow(name, row, [*found, Finding(name, "row", clean(error, 1_000))])
             continue
 
         found += _misspelt_columns(name, row)
-        if entry.long_context:
+        if check.long_context:
             _ = services.constants  # raises here: missing constants are no fault of the row
 
-        check = EntryCheck(entry, services)
         try:
             found.extend(check.findings())  # keeps the findings before an exception
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
@@ -431,29 +412,47 @@ def _misspelt_columns(name: str, row: RowValues) -> Iterator[Finding]:
             yield Finding(name, "judging", f"the column {key[:100]!r} is unknown; did you mean {close[0]!r}?")
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedCall:
-    """A ground-truth call that was made, with its turn and its outcome."""
-
-    turn: int
-    text: str
-    call: FunctionCall
-    step: episodes.Called
-
-
 class EntryCheck:
-    """The check of one entry by a replay of its ground truth; `played` holds the calls that were made, in order.
+    """The check of one conversation by a replay of its ground truth; `played` holds the calls that were made, in order.
 
     `start` is the state before the first call. `is_unchanged` is True if the state after the last call is the same.
+
+    Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
+    (`cd(folder='x')`) or in any other format that `read_calls` knows.
     """
 
-    def __init__(self, entry: CheckedConversation, services: episodes.Services) -> None:
-        """Prepare the check of an entry. Nothing is executed before `findings` is iterated."""
-        self.entry = entry
-        self.played: list[PlayedCall] = []
+    def __init__(self, row: RowValues, number: int, services: episodes.Services) -> None:
+        """Read the row; `number` (from 1) names a row without an id. Nothing is executed before `findings` is iterated.
+
+        Raises:
+            UnusableRowError: the row is not a conversation with a ground truth.
+        """
+        self.turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
+        truth = as_list(row.get("ground_truth"), "ground_truth")
+        self._truth = _read_truth([as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(truth)])
+        if len(truth) != len(self.turns):
+            refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(self.turns)}")
+
+        added = episodes.held_out_of(row)
+        # BFCL's rows have `functions`, others have `tools`.
+        functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
+
+        self.name = entry_name(row, number)
+        self._simulators = [*dict.fromkeys(episodes.simulators_of(row))]
+        self.config = episodes.configuration_of(row)
+        # None means that all functions of the simulators are on offer.
+        self._offered = None if functions is None else _function_names(as_list(functions, "functions"))
+        self._held_out = {turn: _function_names(items) for turn, items in added.items()}
+        # Functions that are given only by name must be operations of a simulator.
+        self._by_name = {turn: {item for item in items if isinstance(item, str)} for turn, items in added.items()}
+        self.tools = _definitions(functions, *added.values())
+        self.long_context = row.get("long_context") is True
+        self.judging = Judging.read(row, len(truth))
+        self._failing = {*map(str, as_list(row.get("failing_calls") or [], "failing_calls"))}
+
         self._services = services
         self._classes: dict[str, type[Simulator]] = {}
-        self._made: list[PlayedCall] = []
+        self.played: list[TruthCall] = []
         self.start: object = {}
         self.is_unchanged = False
 
@@ -462,38 +461,40 @@ class EntryCheck:
 
         `played`, `start` and `is_unchanged`, which describe the first replay, may be read only after the last finding.
         """
-        self._classes = {name: self._services.find(name) for name in dict.fromkeys(self.entry.simulators)}
+        self._classes = {name: self._services.find(name) for name in self._simulators}
 
-        replay = self.replay(self.entry.config)
+        replay = self.replay()
         yield from self._check_configuration()
         yield from self._check_held_out()
         yield from self._check_judging(replay.start)
 
         self.start = replay.start
-        yield from self._check_truth(self.entry.ground_truth, replay)
-        self.played, self.is_unchanged = self._made, replay.state == replay.start
+        yield from self._check_truth(self._truth, replay, self.played)
+        self.is_unchanged = replay.state == replay.start
 
-        for truth in self.entry.judging.alternatives:
-            self._made = []
-            yield from self._check_truth(_read_truth(truth), self.replay(self.entry.config))
+        for truth in self.judging.alternatives:
+            yield from self._check_truth(_read_truth(truth), self.replay(), [])
 
-    def _check_truth(self, truth: list[list[GroundTruthCall]], replay: episodes.Player) -> Iterator[Finding]:
-        """Execute the calls of all turns in the replay, and yield their findings."""
+    def _check_truth(self, truth: GroundTruth, replay: episodes.Player, played: list[TruthCall]) -> Iterator[Finding]:
+        """Execute the calls of all turns in the replay, add them to `played`, and yield their findings."""
         for turn, calls in enumerate(truth):
-            yield from self._check_turn(turn, calls, replay)
+            before = len(played)
+            yield from self._check_turn(turn, calls, replay, played)
+            # A turn has no effect if no call changes the state, returns a value or fails.
+            steps = [each.step for each in played[before:]]
+            if calls and len(steps) == len(calls) and not any(map(_has_effect, steps)):
+                yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def offered(self, turn: int) -> frozenset[str]:
         """Return the names of the functions on offer in a turn, including those that it or an earlier turn adds."""
-        held_out = self.entry.held_out
-
-        offered = self.entry.offered
+        offered = self._offered
         if offered is None:
-            offered = self._operations().difference(*held_out.values())
-        return offered.union(*(names for added, names in held_out.items() if added <= turn))
+            offered = self._operations().difference(*self._held_out.values())
+        return offered.union(*(names for added, names in self._held_out.items() if added <= turn))
 
     def _check_judging(self, start: object) -> Iterator[Finding]:
         """Yield a finding for each setting of the judging that names an unknown operation or path."""
-        judging, operations = self.entry.judging, self._operations()
+        judging, operations = self.judging, self._operations()
         # A misspelt name would silently have no effect.
         for name in sorted(judging.free - operations):
             hint = did_you_mean(name[:100], operations)
@@ -507,93 +508,91 @@ class EntryCheck:
                 hint = did_you_mean(path[:100], known)
                 yield self._finding("judging", f"ignored_state: the state has no path {path[:100]!r}{hint}")
 
-    def replay(self, config: Mapping[str, JSON]) -> episodes.Player:
-        """Return a player that makes calls on new simulators with this configuration."""
-        constants = self._services.constants if self.entry.long_context else None
-        return episodes.Player(self._services.start(list(self._classes), config, long_context=constants))
+    def replay(self) -> episodes.Player:
+        """Return a player that makes calls on new simulators in the row's initial state."""
+        constants = self._services.constants if self.long_context else None
+        return episodes.Player(self._services.start(self._simulators, self.config, long_context=constants))
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
     def _check_configuration(self) -> Iterator[Finding]:
         """Yield remarks about simulators without a configuration, and about configurations without a simulator."""
-        config = self.entry.config
         for name, simulator in self._classes.items():
             # A simulator that does not define `state` has none, and needs no configuration.
-            if not config.get(name) and simulator.state is not Simulator.state:
+            if not self.config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
 
-        for name in config.keys() - self._classes.keys():
+        for name in self.config.keys() - self._classes.keys():
             yield self._finding("unused_configuration", f"the row has no simulator {name[:100]!r}")
 
     def _check_held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
         operations = self._operations()
-        for turn, names in self.entry.held_out.items():
-            if turn >= len(self.entry.turns):
+        for turn, names in self._held_out.items():
+            if turn >= len(self.turns):
                 yield self._finding("held_out", "held_out names a turn that this row does not have", turn)
             elif not names:
                 yield self._finding("held_out", "held_out lists no function for this turn", turn)
 
-            for name in sorted(names & (self.entry.offered or frozenset())):
+            for name in sorted(names & (self._offered or frozenset())):
                 yield self._finding("held_out", f"{name!r} is both in held_out and in the row's functions", turn)
-            for name in sorted(self.entry.by_name.get(turn, frozenset()) - operations):
+            for name in sorted(self._by_name[turn] - operations):
                 hint = did_you_mean(name, operations)
                 yield self._finding("held_out", f"no simulator of the row has an operation {name[:100]!r}{hint}", turn)
 
-        for turn, messages in enumerate(self.entry.turns):
-            if not messages and turn not in self.entry.held_out:
+        for turn, messages in enumerate(self.turns):
+            if not messages and turn not in self._held_out:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
-    def _check_turn(self, turn: int, calls: list[GroundTruthCall], replay: episodes.Player) -> Iterator[Finding]:
-        """Execute the calls of one turn in the replay, note them as made, and yield their findings.
-
-        A turn has no effect if no call changes the state, returns a value or fails.
-        """
-        tools, offered = self.entry.tools, self.offered(turn)
-        without_effect = bool(calls)
-        for expected in calls:
-            call = expected.call
-
-            if call is None:
-                without_effect = False
-                yield self._finding("unreadable_call", clean(expected.problem, 1_000), turn, expected.text)
+    def _check_turn(
+        self,
+        turn: int,
+        calls: Sequence[tuple[str, FunctionCall | str]],
+        replay: episodes.Player,
+        played: list[TruthCall],
+    ) -> Iterator[Finding]:
+        """Execute the calls of one turn in the replay, add them to `played`, and yield their findings."""
+        offered = self.offered(turn)
+        for text, call in calls:
+            if isinstance(call, str):
+                yield self._finding("unreadable_call", clean(call, 1_000), turn, text)
                 continue
 
             if offered.isdisjoint((call.name, tool_name(call.name))):
-                held_out = sorted(self.entry.held_out.items())
                 # If the function is held out, the finding names the turn that adds it.
-                later = next((added for added, names in held_out if call.name in names), None)
+                later = next((added for added, names in sorted(self._held_out.items()) if call.name in names), None)
                 why = "is not in the row's functions" if later is None else f"is available only from turn {later} on"
-                yield self._finding("not_offered", f"{call.name!r} {why}", turn, expected.text)
+                yield self._finding("not_offered", f"{call.name!r} {why}", turn, text)
 
-            yield from schema_findings(self.entry.name, as_right(call, tools), tools.get(call.name), turn)
-            played = PlayedCall(turn, expected.text, call, replay.call(call))
-            yield from self._check_call(played, replay.start)
-            self._made.append(played)
-            result = played.step.result
-            has_result = result.error or result.value not in (None, "", (), [], {})
-            without_effect = without_effect and not (played.step.changes or has_result)
+            right = as_right(call, self.tools)
+            yield from schema_findings(self.name, right, self.tools.get(call.name), turn)
+            step = replay.call(call)
+            yield from self._check_call(turn, text, step, replay.start)
+            played.append(TruthCall(turn, text, right, step))
 
-        if without_effect:
-            yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
-
-    def _check_call(self, played: PlayedCall, start: object) -> Iterator[Finding]:
+    def _check_call(self, turn: int, text: str, step: episodes.Called, start: object) -> Iterator[Finding]:
         """Yield the findings about the result and effect of an executed call. `start` is the initial state."""
-        result, place_in_row = played.step.result, (played.turn, played.text)
-        taken = None if result.error else collision(played.call, played.step, start)
+        result = step.result
+        taken = None if result.error else collision(step, start)
         if taken is not None:
-            text = f"initial_config already holds {taken}, which this call creates"
-            yield self._finding("already_there", text, *place_in_row)
+            yield self._finding(
+                "already_there", f"initial_config already holds {taken}, which this call creates", turn, text
+            )
 
-        if bool(result.error) != (played.text in self.entry.failing):
+        if bool(result.error) != (text in self._failing):
             reason = clean(result.text, 1_000) if result.error else "the call succeeds despite failing_calls"
-            yield self._finding("call_fails", reason, *place_in_row)
-        elif not result.error and reports_failure(played.call.name, result.value):
-            yield self._finding("reports_failure", clean(result.text, 1_000), *place_in_row)
+            yield self._finding("call_fails", reason, turn, text)
+        elif not result.error and reports_failure(step.call.name, result.value):
+            yield self._finding("reports_failure", clean(result.text, 1_000), turn, text)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
-        return Finding(self.entry.name, problem, text, turn, call)
+        return Finding(self.name, problem, text, turn, call)
+
+
+def _has_effect(step: episodes.Called) -> bool:
+    """Return True if a call changed the state, returned a value or failed."""
+    return bool(step.changes) or step.result.error or step.result.value not in (None, "", (), [], {})
 
 
 def reports_failure(operation: str, value: object) -> bool:
@@ -611,55 +610,20 @@ def reports_failure(operation: str, value: object) -> bool:
     )
 
 
-def read_conversation(row: RowValues, number: int) -> CheckedConversation:
-    """Read the entry of a row; `number` (from 1) names a row without an id.
-
-    Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
-    (`cd(folder='x')`) or in any other format that `read_calls` knows.
-
-    Raises:
-        UnusableRowError: the row is not a conversation with a ground truth.
-    """
-    turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
-    truth_turns = as_list(row.get("ground_truth"), "ground_truth")
-    truth = [as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(truth_turns)]
-    if len(truth) != len(turns):
-        refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(turns)}")
-
-    held_out = episodes.held_out_of(row)
-    # BFCL's rows have `functions`, others have `tools`.
-    functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
-
-    return CheckedConversation(
-        name=entry_name(row, number),
-        turns=turns,
-        ground_truth=_read_truth(truth),
-        simulators=episodes.simulators_of(row),
-        config=episodes.configuration_of(row),
-        offered=None if functions is None else _function_names(as_list(functions, "functions")),
-        held_out={turn: _function_names(items) for turn, items in held_out.items()},
-        by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
-        tools=_definitions(functions, *held_out.values()),
-        long_context=row.get("long_context") is True,
-        judging=Judging.read(row, len(truth)),
-        failing=frozenset(map(str, as_list(row.get("failing_calls") or [], "failing_calls"))),
-    )
-
-
-def _read_truth(truth: list[list[JSON]]) -> list[list[GroundTruthCall]]:
+def _read_truth(truth: list[list[JSON]]) -> GroundTruth:
     return [[call for item in turn for call in _ground_truth_calls(item)] for turn in truth]
 
 
-def _ground_truth_calls(item: JSON) -> list[GroundTruthCall]:
-    """Return the calls in an item of the ground truth. An unreadable item becomes one entry with a problem."""
+def _ground_truth_calls(item: JSON) -> list[tuple[str, FunctionCall | str]]:
+    """Return the calls in an item of the ground truth. An unreadable item becomes one entry with its problem."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
 
     if reading.calls and not reading.problem:
         # The text of the row is kept if it is one call, so that a fix can replace it.
         as_given = isinstance(item, str) and len(reading.calls) == 1
-        return [GroundTruthCall(text if as_given else call_text(call), call) for call in reading.calls]
-    return [GroundTruthCall(text, None, reading.problem or "the entry contains no call")]
+        return [(text if as_given else call_text(call), call) for call in reading.calls]
+    return [(text, reading.problem or "the entry contains no call")]
 
 
 def _messages(value: JSON, column: str) -> list[JSON]:
@@ -677,7 +641,7 @@ def _definitions(*offered: object) -> ToolDefinitions:
 
 
 def _function_names(items: list[JSON]) -> frozenset[str]:
-    return frozenset(_function_name(item) for item in items)
+    return frozenset(map(_function_name, items))
 
 
 def _function_name(item: JSON) -> str:
@@ -689,14 +653,14 @@ def _function_name(item: JSON) -> str:
     return name if isinstance(name, str) else refuse(f"a function has no name: {str(item)[:60]}")
 
 
-def collision(call: FunctionCall, step: episodes.Called, start: object) -> str | None:
+def collision(step: episodes.Called, start: object) -> str | None:
     """Return the place in the initial state where a call put a new item over an existing one, or None.
 
     An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
     entry hides a mistake in its configuration. For example, `place_order(…)` answers `{"order_id": 7}` and replaces
     `orders[7]`, because the configuration holds order 7 but starts its counter below it.
     """
-    argument_values = {str(value) for value in episodes.leaves(call.arguments)}
+    argument_values = {str(value) for value in episodes.leaves(step.call.arguments)}
     answered = [value for value in episodes.leaves(step.result.value) if isinstance(value, (str, int))]
     chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *argument_values}
 
@@ -729,10 +693,8 @@ def _place_of_id(item: object, start: object, path: episodes.Path) -> episodes.P
 def _value_at(value: object, path: episodes.Path) -> object:
     """Return the value at a path, or None if the path does not exist."""
     for step in path:
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int):
-            value = value[step] if step < len(value) else None
+        if isinstance(value, list):
+            value = value[step] if isinstance(step, int) and step < len(value) else None
         else:
-            return None
+            value = value.get(step) if isinstance(value, dict) else None
     return value

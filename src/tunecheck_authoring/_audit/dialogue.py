@@ -16,9 +16,10 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
-from tunecheck.episodes import Change, leaves
+from tunecheck.episodes import Called, leaves
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
+from tunecheck.simulators import OperationResult
 from tunecheck_authoring._audit import checks
 
 Certainty: TypeAlias = Literal["sure", "likely", "look"]
@@ -107,21 +108,6 @@ QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 
 @dataclass(frozen=True, slots=True)
-class TruthCall:
-    """An expected call of a row; `result` and `changes` are set if the call could be executed."""
-
-    turn: int
-    text: str
-    right: checks.RightCall
-    result: object = None
-    changes: Sequence[Change] = ()
-
-    @property
-    def name(self) -> str:
-        return self.right.name
-
-
-@dataclass(frozen=True, slots=True)
 class Dialogue:
     """The messages of each turn, and the expected calls.
 
@@ -133,7 +119,7 @@ class Dialogue:
     name: str
     asked: Sequence[str]
     told: Sequence[str] = ()
-    calls: Sequence[TruthCall] = ()
+    calls: Sequence[checks.TruthCall] = ()
     tools: ToolDefinitions = field(default_factory=lambda: ToolDefinitions({}))
     start: object = None
     is_conversation: bool = False
@@ -141,7 +127,7 @@ class Dialogue:
     unknown: str | None = None
     is_source: bool = False
 
-    def of_turn(self, turn: int) -> list[TruthCall]:
+    def of_turn(self, turn: int) -> list[checks.TruthCall]:
         return [call for call in self.calls if call.turn == turn]
 
     @property
@@ -192,8 +178,10 @@ class DialogueReader:
             tools = ToolDefinitions({})
 
         truth = self.ground_truth(row)
-        right = checks.right_calls(row, truth, tools) if truth is not None else None
-        calls = [checks.as_right(call, tools) for call in read_calls(messages).calls] if right is None else right.calls
+        if truth is not None:
+            calls, _ = checks.right_calls(row, truth, tools)
+        else:
+            calls = [checks.as_right(call, tools) for call in read_calls(messages).calls]
 
         unknown = None
         # The values of the calls are checked even if nothing says whether the calls are right.
@@ -203,24 +191,23 @@ class DialogueReader:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
 
         # The expected calls answer the last request.
-        truth_calls = [TruthCall(len(requests) - 1, checks.call_text(each.call), each) for each in calls]
+        turn = len(requests) - 1
+        truth_calls = [_unexecuted(turn, each) for each in calls]
         is_source = not checks.is_in_python(row)
         return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=is_source)
 
 
+def _unexecuted(turn: int, right: checks.RightCall) -> checks.TruthCall:
+    return checks.TruthCall(turn, checks.call_text(right.call), right, Called(right.call, OperationResult("")))
+
+
 def _read_conversation(name: str, check: checks.EntryCheck) -> Dialogue:
     """Return the dialogue of a replayed conversation; its calls have the results of the replay."""
-    entry, tools = check.entry, check.entry.tools
-    calls = [
-        TruthCall(each.turn, each.text, checks.as_right(each.call, tools), each.step.result.value, each.step.changes)
-        for each in check.played
-    ]
+    requests = [" ".join(_texts(turn, ("user",))) for turn in check.turns]
+    context = [text for turn in check.turns for text in _texts(turn, ("system", "developer"))]
 
-    requests = [" ".join(_texts(turn, ("user",))) for turn in entry.turns]
-    context = [text for turn in entry.turns for text in _texts(turn, ("system", "developer"))]
-
-    start, look_up = [entry.config, check.start], partial(_looked_up, check)
-    return Dialogue(name, requests, context, calls, tools, start, is_conversation=True, look_up=look_up)
+    start, look_up = [check.config, check.start], partial(_looked_up, check)
+    return Dialogue(name, requests, context, check.played, check.tools, start, is_conversation=True, look_up=look_up)
 
 
 def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[object]:
@@ -229,7 +216,7 @@ def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[objec
     Each reading operation with one required parameter is called with each name, on new simulators.
     """
     # New simulators, so that these calls change nothing in the replay.
-    backend = check.replay(check.entry.config).backend
+    backend = check.replay().backend
     operations = [each for simulator in backend.simulators.values() for each in simulator.operations().values()]
 
     for operation in operations:

@@ -41,12 +41,12 @@ from typing import TypeGuard
 from rapidfuzz.distance import OSA
 
 from tunecheck.plugins import dumps
+from tunecheck_authoring._audit.checks import TruthCall
 from tunecheck_authoring._audit.dialogue import (
     AuditFinding,
     Certainty,
     Dialogue,
     Replacement,
-    TruthCall,
     argument_values,
     found,
     texts_in,
@@ -269,7 +269,7 @@ def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[Audi
     """
     calls = dialogue.of_turn(turn)
     # Without calls in this turn, the agent may ask back, and the next turn makes the call.
-    if any(call.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):
+    if any(call.step.changes for call in calls) or (not calls and dialogue.of_turn(turn + 1)):
         return
 
     called = {call.name for at in (turn - 1, turn, turn + 1) for call in dialogue.of_turn(at)}
@@ -310,8 +310,8 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
         return
     # `in_calls` lacks the start state, which contains each folder's name.
     in_calls, known = KnownValues(), KnownValues()
-    in_calls.add([[*call.right.accepted.values(), call.result, call.name] for call in dialogue.calls])
-    known.add([dialogue.start, *((call.right.accepted, call.result, call.name) for call in dialogue.calls)])
+    in_calls.add([[*call.right.accepted.values(), call.step.result.value, call.name] for call in dialogue.calls])
+    known.add([dialogue.start, *((call.right.accepted, call.step.result.value, call.name) for call in dialogue.calls)])
 
     places = {*_places(dialogue.start)}
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
@@ -397,7 +397,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
         earlier.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
         for call in dialogue.of_turn(turn):
             yield from _findings_of_call(dialogue, call, earlier)
-            earlier.answer(call.result)
+            earlier.answer(call.step.result.value)
 
 
 def _findings_of_call(dialogue: Dialogue, call: TruthCall, earlier: KnownValues) -> Iterator[AuditFinding]:
@@ -566,7 +566,7 @@ def _known_word_near(text: str, earlier: KnownValues) -> str | None:
         return None
 
     others = (known for known in earlier.words if known[:-1] != word and word[:-1] != known)
-    return next((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), None)
+    return min((known for known in others if OSA.distance(word, known, score_cutoff=1) <= 1), default=None)
 
 
 def _is_unfounded(text: str, earlier: KnownValues) -> bool:

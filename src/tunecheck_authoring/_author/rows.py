@@ -509,7 +509,8 @@ class Trial:
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
 
-        calls = [right.call for right in right_calls(msgspec.to_builtins(row), row.ground_truth, tools).calls]
+        right, _ = right_calls(msgspec.to_builtins(row), row.ground_truth, tools)
+        calls = [each.call for each in right]
 
         def passes(turns: Turns) -> bool:
             result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
