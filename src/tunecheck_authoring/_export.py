@@ -40,7 +40,7 @@ import msgspec
 
 import tunecheck_authoring as authoring
 from tunecheck import ConfigurationError, Row, Run, plugins
-from tunecheck.calls import TOOL_COLUMNS, FunctionCall, ToolDefinitions, write_calls
+from tunecheck.calls import TOOL_COLUMNS, FunctionCall, Reading, ToolDefinitions, write_calls
 from tunecheck.comparison import pair
 from tunecheck.datasets import SOURCE_ID, TRIAL, Dataset, UnusableRowError, open_dataset, sidecar_path, sidecar_text
 from tunecheck.endpoints import openai_tools, read_messages
@@ -68,23 +68,10 @@ _UNABLE = "I cannot do that with what I have so far."
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingReply:
-    """An assistant's reply: a text, calls, or both."""
-
-    text: str
-    calls: tuple[FunctionCall, ...] = ()
-
-    def message(self) -> Message:
-        """Return the reply as a message of OpenAI's API, with arguments as JSON text."""
-        if not self.calls:
-            return {"role": "assistant", "content": self.text}
-        message: Message = {"role": "assistant", "tool_calls": write_calls(self.calls, "openai")}
-        return {**message, "content": self.text} if self.text else message
-
-
-@dataclass(frozen=True, slots=True)
 class Example:
     """A training example: the `messages`, the right reply, and the model's wrong reply (None if there was no reply).
+
+    A reply is a text, calls, or both.
 
     `parallel` is the row's `parallel_tool_calls`. `row_id` is the failed row's id in the run, `source_id` its id in the
     data set, which all trials share. `cause` is the cause of the failure, if known.
@@ -92,12 +79,18 @@ class Example:
 
     messages: list[Message]
     tools: list[JSON]
-    right_reply: TrainingReply
-    actual_reply: TrainingReply | None = None
+    right_reply: Reading
+    actual_reply: Reading | None = None
     parallel: bool | None = None
     row_id: str = ""
     source_id: str = ""
     cause: str = ""
+
+
+def _message(reply: Reading) -> Message:
+    """Return the reply as an assistant's message of OpenAI's API, with arguments as JSON text."""
+    calls: Message = {"tool_calls": write_calls(reply.calls, "openai")} if reply.calls else {}
+    return {"role": "assistant", **calls, **({"content": reply.text} if reply.text or not calls else {})}
 
 
 def _for_trl(message: Message) -> Message:
@@ -124,42 +117,91 @@ def is_conversation(row: Values) -> bool:
     return any(row.get(f"{side}.{name}") for side in ("inputs", "outputs") for name in _CONVERSATION)
 
 
-class ExampleReader:
-    """Reader of one run's rows as examples, by the run's column mapping.
+class FailedRows:
+    """Reader of a run's failed rows as examples, by the run's column mapping; it counts skipped and unusable rows."""
 
-    `backends` starts the simulators of conversations; `question` names the question's column if it has no usual name.
-    If `single`, a conversation gives one example: the first expected call that was not made. Otherwise it gives an
-    example for each expected call from the failed turn on.
-    """
+    def __init__(self, run: Run, options: authoring.ExportOptions, report: ExportReport, *, single: bool) -> None:
+        """Prepare to read a run's failed rows.
 
-    def __init__(self, manifest: plugins.RunFile, backends: Backends, *, question: str | None, single: bool) -> None:
-        """Prepare readers of a row's ground truth, response, tools and messages by the run's column mapping."""
+        If `single`, a conversation gives one example: the first expected call that was not made. Otherwise it gives an
+        example for each expected call from the failed turn on. Skipped rows are counted in `report`.
+
+        Raises:
+            ConfigurationError: the run lacks the chosen evaluator.
+        """
+        manifest, name, question = run.manifest(), options.evaluator, options.question
+        if name is not None and name not in manifest.evaluators:
+            raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
+
+        primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
+        metrics = counted_metrics(run.rows(), primaries)
+        self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
+
         self._truth = value_reader(manifest, "ground_truth", ("ground_truth", "answer"))
         self._response = value_reader(manifest, "response", ("response",))
         self._tools = value_reader(manifest, "tool_definitions", TOOL_COLUMNS)
         self._messages = value_reader(manifest, "messages", _QUESTIONS if question is None else (question,))
         self._message_columns = question or " or ".join(_QUESTIONS[:2])
-        self._backends, self._single = backends, single
 
-    def read(self, row: Values, turn: int = 0) -> Iterator[Example]:
-        """Yield the examples of one row; `turn` is the failed turn of a conversation, counted from 0.
+        # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
+        place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
+        self._backends = Backends(trust=plugins.Trust.of_command(options.trust or ()).of(place))
+        self._causes, self._report, self._single = options.cause, report, single
 
-        Raises:
-            UnusableRowError: The row has no question or no ground truth, or all expected calls were made.
+    def fails(self, row: Values) -> bool:
+        """Return True if the target had an error on the row, or a counted evaluator failed it."""
+        return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
+
+    def is_selected(self, row: Values) -> bool:
+        """Return True if a failed row's cause is selected; if not, count the row as left out.
+
+        Without --cause, the causes of the model are selected, and failures without a known cause.
         """
+        code = _cause_of(row)
+        if self._causes:
+            is_selected, reason = code in self._causes, "failed for another cause"
+        else:
+            # Training cannot fix a fault of serving.
+            is_selected = not code or plugins.cause_named(code).side == "model"
+            reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
+
+        if not is_selected:
+            self._report.left_out[reason] += 1
+        return is_selected
+
+    def examples(self, row: Values) -> list[Example]:
+        """Return the examples of a row; an unusable row is counted as left out and has none."""
         # A run's rows have the data's columns as `inputs.…` and the target's as `outputs.…`.
         data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
         row_id = str(row.get("row_id"))
         # All trials of a question have its id in the data set, and leave the test set with it.
         source_id = str(data.get(SOURCE_ID, row_id)) if TRIAL in data else row_id
 
-        if is_conversation(row):
-            conversation = ExpectedConversation(data, self._backends)
-            examples = [conversation.differing(target, turn)] if self._single else conversation.from_turn(turn)
-        else:
-            examples = [self._question_example(data, target)]
+        try:
+            if not is_conversation(row):
+                found = [self._question_example(data, target)]
+            else:
+                turn = self._failed_turn(row)
+                conversation = ExpectedConversation(data, self._backends)
+                found = [conversation.differing(target, turn)] if self._single else conversation.from_turn(turn)
+            if not found:
+                raise UnusableRowError("no call is expected in the turn that failed")
+        except UnusableRowError as error:
+            self._report.left_out[str(error)] += 1
+            return []
+        return [replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in found]
 
-        yield from (replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in examples)
+    def _failed_turn(self, row: Values) -> int:
+        """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
+
+        A conversation that was cut off failed in its last turn.
+        """
+        failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
+        # Faults count turns from 1.
+        turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+
+        result = row.get("outputs.result")
+        return min(turn, max(len(result), 1)) - 1 if isinstance(result, list) else turn - 1
 
     def _question_example(self, data: Values, target: Values) -> Example:
         """Return the example of a row with a single question.
@@ -182,7 +224,7 @@ class ExampleReader:
 
     def _right_reply(
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
-    ) -> TrainingReply:
+    ) -> Reading:
         """Return the right reply to a question: calls, or a text if the ground truth has no calls.
 
         Raises:
@@ -200,10 +242,10 @@ class ExampleReader:
         text = truth if isinstance(truth, str) and not reading.calls else reading.text
         if not text and not reading.calls:
             raise UnusableRowError("the row has no ground truth")
-        return TrainingReply(text, reading.calls)
+        return Reading(reading.calls, text)
 
 
-def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> TrainingReply | None:
+def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> Reading | None:
     """Return the model's reply to a question, or None if it has neither text nor calls.
 
     If the response is a list of calls, the text beside them is in the target's column `text`.
@@ -211,10 +253,10 @@ def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> Tra
     reading = read_calls(response, tools=tools or None)
     if reading.complete_calls:
         text = target.get("text") if isinstance(response, list) else None
-        return TrainingReply(text if isinstance(text, str) else reading.text, reading.calls)
+        return Reading(reading.calls, text if isinstance(text, str) else reading.text)
 
     text = response if isinstance(response, str) else target.get("text")
-    return TrainingReply(text) if isinstance(text, str) and text else None
+    return Reading(text=text) if isinstance(text, str) and text else None
 
 
 def columns_of(row: Values, prefix: str) -> dict[str, JSON]:
@@ -297,7 +339,7 @@ class ExpectedConversation:
 
             for number, call in enumerate(self._truth[turn]):
                 tools: list[JSON] = [dict(tool) for tool in dialect.tools or ()]
-                yield turn, Example([*messages], tools, TrainingReply("", (call,)))
+                yield turn, Example([*messages], tools, Reading((call,)))
                 # OpenAI's format needs an id for each call and its result, and the ground truth has none.
                 id_ = f"call_{turn}_{number}"
                 messages.append({"role": "assistant", "tool_calls": write_calls([replace(call, id=id_)], "openai")})
@@ -306,7 +348,7 @@ class ExpectedConversation:
             messages.append({"role": "assistant", "content": _DONE if self._truth[turn] else _UNABLE})
 
 
-def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> TrainingReply | None:
+def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> Reading | None:
     """Return the wrong call that the model made in place of the right one, as a reply; None if there is none.
 
     Prefer a call of the same function to one that changes the state or fails. Another call that only reads is no
@@ -317,13 +359,13 @@ def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> Training
     player = Player(backend)
     steps = ((call, player.call(call)) for call in wrong)
     call = same or next((call for call, step in steps if step.changes or step.result.error), None)
-    return None if call is None else TrainingReply("", (call,))
+    return None if call is None else Reading((call,))
 
 
-def _text_reply(target: Values, turn: int) -> TrainingReply | None:
+def _text_reply(target: Values, turn: int) -> Reading | None:
     """Return the last text of a turn as the model's reply, or None if there is none."""
     last = next(reversed(_steps(target, "result", turn)), None)
-    return TrainingReply(last) if isinstance(last, str) and last else None
+    return Reading(text=last) if isinstance(last, str) and last else None
 
 
 def _steps(target: Values, column: str, turn: int) -> list[JSON]:
@@ -342,9 +384,9 @@ def _canonical_key(example: Example, *, paired: bool) -> bytes:
 
     The model's wrong reply counts only if `paired`.
     """
-    messages = [*example.messages, example.right_reply.message()]
+    messages = [*example.messages, _message(example.right_reply)]
     if paired and example.actual_reply is not None:
-        messages.append(example.actual_reply.message())
+        messages.append(_message(example.actual_reply))
     return plugins.dumps([[*map(_without_ids, messages)], example.tools])
 
 
@@ -485,80 +527,6 @@ def _why_nothing(report: ExportReport) -> str:
     return f"no usable row among its {plugins.plural(report.failed, 'failed row')}: {reasons}"
 
 
-class FailedRows:
-    """Reader of a run's failed rows as examples; it counts skipped and unusable rows."""
-
-    def __init__(self, run: Run, options: authoring.ExportOptions, report: ExportReport, *, single: bool) -> None:
-        """Prepare to read a run's failed rows.
-
-        If `single`, a failed conversation gives one example, otherwise one for each call. Skipped rows are counted in
-        `report`.
-
-        Raises:
-            ConfigurationError: the run lacks the chosen evaluator.
-        """
-        manifest, name = run.manifest(), options.evaluator
-        if name is not None and name not in manifest.evaluators:
-            raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
-
-        # Simulators load only if the data file is trusted; without a data file, only if the run's folder is.
-        place = run.folder if manifest.dataset.path is None else Path(manifest.dataset.path)
-        backends = Backends(trust=plugins.Trust.of_command(options.trust or ()).of(place))
-
-        primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
-        metrics = counted_metrics(run.rows(), primaries)
-        self._verdicts = [VerdictReader(each, metric) for each, metric in metrics.items()]
-
-        self._examples = ExampleReader(manifest, backends, question=options.question, single=single)
-        self._causes, self._report = options.cause, report
-
-    def fails(self, row: Mapping[str, JSON]) -> bool:
-        """Return True if the target had an error on the row, or a counted evaluator failed it."""
-        return "error.target" in row or any(reader.word(row) == "fail" for reader in self._verdicts)
-
-    def is_selected(self, row: Mapping[str, JSON]) -> bool:
-        """Return True if a failed row's cause is selected; if not, count the row as left out.
-
-        Without --cause, the causes of the model are selected, and failures without a known cause.
-        """
-        code = _cause_of(row)
-        if self._causes:
-            is_selected, reason = code in self._causes, "failed for another cause"
-        else:
-            # Training cannot fix a fault of serving.
-            is_selected = not code or plugins.cause_named(code).side == "model"
-            reason = f"perhaps not the model's fault: {code} (export these rows with --cause {code})"
-
-        if not is_selected:
-            self._report.left_out[reason] += 1
-        return is_selected
-
-    def failed_turn(self, row: Mapping[str, JSON]) -> int:
-        """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
-
-        A conversation that was cut off failed in its last turn.
-        """
-        failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
-        # Faults count turns from 1.
-        turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
-
-        result = row.get("outputs.result")
-        if isinstance(result, list):
-            turn = min(turn, max(len(result), 1))
-        return turn - 1
-
-    def examples(self, row: Mapping[str, JSON], turn: int = 0) -> list[Example]:
-        """Return the examples of a row; if it is unusable, count it as left out and return an empty list."""
-        try:
-            found = [*self._examples.read(row, turn)]
-            if not found:
-                raise UnusableRowError("no call is expected in the turn that failed")
-        except UnusableRowError as error:
-            self._report.left_out[str(error)] += 1
-            return []
-        return found
-
-
 def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
     """Yield the examples of a run's failed and selected rows, and count rows and failures in the report."""
     for row in run.rows():
@@ -566,7 +534,7 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
         report.rows, report.failed = report.rows + 1, report.failed + failed
 
         if failed and reader.is_selected(row):
-            yield from reader.examples(row, reader.failed_turn(row))
+            yield from reader.examples(row)
 
 
 def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report: ExportReport) -> Iterator[Example]:
@@ -588,7 +556,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         if fails[0] == fails[1] or not reader.is_selected(row):
             continue
 
-        failed = reader.examples(row, reader.failed_turn(row))
+        failed = reader.examples(row)
         if is_conversation(row):
             yield from failed
             continue
@@ -620,39 +588,29 @@ def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool
 
 
 def _as_record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
-    """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat."""
-    right = example.right_reply.message()
-    wrong = example.actual_reply.message() if paired and example.actual_reply is not None else None
+    """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat.
 
-    tools: dict[str, JSON] = {"tools": example.tools} if example.tools else {}
-    if form == "openai":
-        return _openai_record(example, tools, right, wrong)
-
-    prompt: dict[str, JSON] = {"prompt": [*map(_for_trl, example.messages)], **tools}
-    if wrong is None:
-        return {**prompt, "completion": [_for_trl(right)]}  # TRL trains only on the completion
-    return {**prompt, "chosen": [_for_trl(right)], "rejected": [_for_trl(wrong)]}
-
-
-def _openai_record(
-    example: Example, tools: dict[str, JSON], right: Message, rejected: Message | None
-) -> dict[str, JSON]:
-    """Return the record for OpenAI: a preference if a reply is rejected, otherwise a chat.
-
-    {"messages": [{"role": "user", …}, {"role": "assistant", …}], "tools": […]}
-
-    {"input": {"messages": […], "tools": […]}, "preferred_output": [{…}], "non_preferred_output": [{…}]}
-
-    In a chat, earlier assistant messages have weight 0, because they did not fail.
+    For OpenAI `{"messages": [{"role": "user", …}, {"role": "assistant", …}], "tools": […]}`, or
+    `{"input": {"messages": […], "tools": […]}, "preferred_output": [{…}], "non_preferred_output": [{…}]}`.
     """
+    right = _message(example.right_reply)
+    wrong = _message(example.actual_reply) if paired and example.actual_reply is not None else None
+    tools: dict[str, JSON] = {"tools": example.tools} if example.tools else {}
+
+    if form != "openai":
+        prompt: dict[str, JSON] = {"prompt": [*map(_for_trl, example.messages)], **tools}
+        if wrong is None:
+            return {**prompt, "completion": [_for_trl(right)]}  # TRL trains only on the completion
+        return {**prompt, "chosen": [_for_trl(right)], "rejected": [_for_trl(wrong)]}
+
     # OpenAI refuses this setting in a request without tools.
     if tools and example.parallel is not None:
-        tools = {**tools, "parallel_tool_calls": example.parallel}
+        tools["parallel_tool_calls"] = example.parallel
+    if wrong is not None:
+        asked: JSON = {"messages": [*example.messages], **tools}
+        return {"input": asked, "preferred_output": [right], "non_preferred_output": [wrong]}
 
-    if rejected is not None:
-        prompt: dict[str, JSON] = {"messages": [*example.messages], **tools}
-        return {"input": prompt, "preferred_output": [right], "non_preferred_output": [rejected]}
-
+    # Earlier assistant messages have weight 0, because they did not fail.
     history = [{**each, "weight": 0} if each.get("role") == "assistant" else each for each in example.messages]
     return {"messages": [*history, right], **tools}
 
@@ -726,14 +684,11 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
     if declared == NONE:
         return None
 
-    columns = dict.fromkeys(
-        name for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)
-    )
-
-    values: dict[str, list[str | None]] = {name: [] for name in columns}
-    for row in dataset.rows():
-        for name, labels in values.items():
-            value = row.values.get(name)
-            # The labels are JSON texts, so 1 and "1" differ.
-            labels.append(None if value is None else plugins.dumps(value).decode())
+    columns = {name: None for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)}
+    values = {name: [_label(row.values.get(name)) for row in dataset.rows()] for name in columns}
     return clusters_of(None, declared, values)
+
+
+def _label(value: JSON) -> str | None:
+    """Return a value as JSON text, so that 1 and "1" differ."""
+    return None if value is None else plugins.dumps(value).decode()
