@@ -160,12 +160,10 @@ class _Walk:
 
     def _draw_services(self, usable: set[str]) -> list[str]:
         """Return one or two services, drawn by their rarely used functions, in the order of the world."""
-        services: list[str] = []
-        for _ in range(2 if self._random.random() < _TWO_SERVICES else 1):
-            # Both draws may give the same service.
-            name = self._rarest(sorted(usable), 1)[0]
-            services.append(self._world.functions[name].simulator)
-        return sorted({*services}, key=[*self._world.classes].index)
+        count = 2 if self._random.random() < _TWO_SERVICES else 1
+        # Two draws may give the same service.
+        names = [self._rarest(sorted(usable), 1)[0] for _ in range(count)]
+        return sorted({self._world.functions[name].simulator for name in names}, key=[*self._world.classes].index)
 
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
         """Return some of the names in random order; rarely used ones tend to come first."""

@@ -54,13 +54,13 @@ def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.Auth
     A task without calls gets a request that no function carries out.
     """
     random = Random(f"{seed} voice {task.id}")
-    voice = random.choice([*wording.VOICES])
+    task = msgspec.structs.replace(task, voice=random.choice([*wording.VOICES]))
 
     if task.turns == [[]]:
-        words = [unanswerable_request(world, task.simulators, voice, random)]
+        words = [unanswerable_request(world, task.simulators, task.voice, random)]
     else:
-        words = [*map(RequestWriter(world, task, voice).turn, range(len(task.turns)))]
-    return msgspec.structs.replace(task, voice=voice, words=words)
+        words = [request_text(world, task, number) for number in range(len(task.turns))]
+    return msgspec.structs.replace(task, words=words)
 
 
 def other_service(world: World, simulators: Sequence[str], random: Random) -> str | None:
@@ -89,8 +89,7 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
     names = [each for each in function.parameters if each in function.required]
     values = {each: random.choice(free_values(world, function, each, random)) for each in names}
 
-    word = wording.VOICES.get(voice, wording.VOICES["plain"])
-    return word([wording.Ask(function.request, wording.details_of(values))], True)
+    return wording.voice_of(voice)([wording.Ask(function.request, wording.details_of(values))], True)
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
@@ -100,59 +99,51 @@ def _resembles(request: str, others: Sequence[str]) -> bool:
     return any(len(request_words & words) > _ALIKE * len(request_words | words) for words in word_sets)
 
 
-class RequestWriter:
-    """Writer of the requests for a task's calls in one voice."""
+def request_text(
+    world: World,
+    task: files.AuthoredTask,
+    number: int,
+    *,
+    without: Collection[str] = (),
+    instead: Mapping[str, JSON] | None = None,
+) -> str:
+    """Return the request of a turn in the task's voice.
 
-    def __init__(self, world: World, task: files.AuthoredTask, voice: str) -> None:
-        self._world, self._task, self._voice = world, task, wording.VOICES.get(voice, wording.VOICES["plain"])
-        self._in_order = len(task.turns) > 1
+    Parameters in `without` are left out; `instead` has other values to say. A value from an earlier result is
+    described, because the user does not know it.
+    """
+    asks = []
+    for at, planned in enumerate(task.turns[number]):
+        arguments = {name: each for name, each in planned.arguments.items() if name not in without}
+        values = {**{name: each.value for name, each in arguments.items()}, **(instead or {})}
+        texts = {
+            name: _reference(world, task, each.source, each.path, (number, at))
+            for name, each in arguments.items()
+            if each.source is not None and name not in (instead or {})
+        }
+        asks.append(wording.Ask(world.functions[planned.function].request, wording.details_of(values, texts)))
 
-    def turn(self, number: int, *, without: Collection[str] = (), instead: Mapping[str, JSON] | None = None) -> str:
-        """Return the request of a turn. Parameters in `without` are left out; `instead` has other values to say.
+    return wording.voice_of(task.voice)(asks, len(task.turns) > 1)
 
-        A value from an earlier result is described, because the user does not know it.
-        """
-        instead, asks = instead or {}, []
-        for at, planned in enumerate(self._task.turns[number]):
-            arguments = {name: each for name, each in planned.arguments.items() if name not in without}
-            values = {name: instead.get(name, each.value) for name, each in arguments.items()}
-            texts = {
-                name: self._reference(each.source, each.path, (number, at))
-                for name, each in arguments.items()
-                if each.source is not None and name not in instead
-            }
-            asks.append(wording.Ask(self._request(planned), wording.details_of(values, texts)))
 
-        return self._voice(asks, self._in_order)
+def _reference(
+    world: World, task: files.AuthoredTask, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]
+) -> str:
+    """Return words for a value in an earlier result, as a user would refer to it: "the id that you got when …".
 
-    def _request(self, planned: files.PlannedCall) -> str:
-        return self._world.functions[planned.function].request
+    `source` is the call with the result, by turn and number, and `place` the call that uses the value. If the task has
+    several calls of that function, it was "the first time" or "the last time".
+    """
+    producer = task.turns[source[0]][source[1]]
+    field = wording.place_text(path)
+    # The first clause is enough: "create an order" of "create an order, and reserve its items".
+    request = world.functions[producer.function].request.partition(",")[0]
 
-    def _reference(self, source: tuple[int, int], path: Sequence[str | int], place: tuple[int, int]) -> str:
-        """Return words for a value in an earlier result, as a user would refer to it: "the id that you got when …".
-
-        `source` is the call with the result, by turn and number, and `place` the call that uses the value.
-        """
-        turn, at = source
-        producer = self._task.turns[turn][at]
-
-        field = wording.place_text(path)
-        # The first clause is enough: "create an order" of "create an order, and reserve its items".
-        request = self._request(producer).partition(",")[0]
-
-        if turn == place[0]:
-            return f"the {field} that you get when you {request}"
-        return f"the {field} that you got {self._which(producer)} I asked you to {request}"
-
-    def _which(self, producer: files.PlannedCall) -> str:
-        """Return the words before "I asked you": "when", or which time it was.
-
-        If the task has several calls of the producer's function, it was "the first time" or "the last time".
-        """
-        calls = [call for turn in self._task.turns for call in turn if call.function == producer.function]
-        if len(calls) == 1:
-            return "when"
-        return "the first time" if producer is calls[0] else "the last time"
+    if source[0] == place[0]:
+        return f"the {field} that you get when you {request}"
+    calls = [call for call in task.calls if call.function == producer.function]
+    which = "when" if len(calls) == 1 else "the first time" if producer is calls[0] else "the last time"
+    return f"the {field} that you got {which} I asked you to {request}"
 
 
 # -- rows
@@ -273,7 +264,7 @@ class VariantBuilder:
             return None
 
         place, name = self.random.choice(places)
-        request = self._writer().turn(place.number, without=[name])
+        request = request_text(self.world, self.task, place.number, without=[name])
 
         opening = self.random.choice(["The", "Sorry, I forgot: the", "Right, the"])
         stated = wording.format_values(wording.details_of({name: place.planned.arguments[name].value}))
@@ -347,14 +338,11 @@ class VariantBuilder:
             if likely:
                 first = self.random.choice(likely)
 
-                text = self._writer().turn(place.number, instead={name: first})
+                text = request_text(self.world, self.task, place.number, instead={name: first})
                 changed = wording.format_targets(wording.details_of({name: value}))
                 text = f"{text} Actually, wait, I've changed my mind: make {changed} instead."
                 return draft.put(place.at, replace(draft.turns[place.at], text=text))
         return None
-
-    def _writer(self) -> RequestWriter:
-        return RequestWriter(self.world, self.task, self.task.voice)
 
     def _single_calls(self, draft: Draft) -> list[SingleCallTurn]:
         """Return the unchanged turns with one call."""
@@ -379,7 +367,7 @@ class VariantBuilder:
 
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
         texts += [call.result.text for turn in self.episode.turns[: place.number] for call in turn.calls]
-        request = self._writer().turn(place.number, without=[name])
+        request = request_text(self.world, self.task, place.number, without=[name])
         # It occurred in the user's words or in a result.
         if wording.mentions_value(argument.value, " ".join([*texts, request])):
             return True
@@ -475,10 +463,6 @@ _CHANGES = 3
 """The most other values that are tried for an argument."""
 
 
-_NOT_PASSED = files.Weakness(reason="the ground truth does not pass")
-_IDLE_PASSES = files.Weakness(reason="an agent that does nothing passes")
-
-
 class Trial:
     """Trials of a world's rows; the seed determines all random choices."""
 
@@ -517,14 +501,8 @@ class Trial:
             verdict = judge(result=result, tools=row.tools, ground_truth=row.ground_truth, check=row.check)
             return verdict["call_check"] == 1.0
 
-        if not passes([calls]):
-            return _NOT_PASSED
-        if calls and passes([[]]):
-            return _IDLE_PASSES
-
         words = "\n".join(str(message.get("content")) for message in row.messages)
-        unsaid = next((each for call in calls for each in _unsaid(call, words)), None)
-        return unsaid or self._passing_mistake(row.id, [calls], passes)
+        return self._weakness_of(row.id, [calls], passes, (each for call in calls for each in _unsaid(call, words)))
 
     def _try_conversation(self, row: files.RowLine) -> files.Weakness | None:
         """Return the weakness of a conversation: a finding of `check`, or wrong calls that pass.
@@ -544,12 +522,21 @@ class Trial:
             copies: list[Turn] = [[(deepcopy(call),) for call in turn] for turn in turns]
             return check.judge(Given(truth, copies)).valid is True
 
-        if not passes(turns):
-            return _NOT_PASSED
-        if passes([[] for _ in turns]):
-            return _IDLE_PASSES
+        return self._weakness_of(row.id, turns, passes, self._unsaid(row, turns))
 
-        return next(self._unsaid(row, turns), None) or self._passing_mistake(row.id, turns, passes)
+    def _weakness_of(
+        self, row: str, turns: Turns, passes: Passes, unsaid: Iterator[files.Weakness]
+    ) -> files.Weakness | None:
+        """Return the first weakness in the order of the module's table, or None. `unsaid` are those of the words."""
+        if not passes(turns):
+            return files.Weakness(reason="the ground truth does not pass")
+        if any(turns) and passes([[] for _ in turns]):
+            return files.Weakness(reason="an agent that does nothing passes")
+        if (found := next(unsaid, None)) is not None:
+            return found
+
+        mistake = next(((call, what) for call, what, made in self._mistakes(row, turns) if passes(made)), None)
+        return mistake and files.Weakness(reason="a mistake passes", detail=mistake[1], function=mistake[0].name)
 
     def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:
         """Yield a weakness for each argument that neither the user's words nor earlier results contain.
@@ -563,12 +550,6 @@ class Trial:
             for call in turn:
                 yield from _unsaid(call, words)
                 words += f"{backend.call(call).text}\n"
-
-    def _passing_mistake(self, row: str, turns: Turns, passes: Passes) -> files.Weakness | None:
-        """Return a weakness if the turns still pass with one deliberate mistake, or None."""
-        mistakes = self._mistakes(row, turns)
-        found = next(((call, what) for call, what, made in mistakes if passes(made)), None)
-        return found and files.Weakness(reason="a mistake passes", detail=found[1], function=found[0].name)
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
         """Yield each mistake as the right call, a description, and the turns with the mistake.

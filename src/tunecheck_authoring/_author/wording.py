@@ -156,6 +156,11 @@ def _chatty(asks: Sequence[Ask], in_order: bool) -> str:
 VOICES: dict[str, Voice] = {"plain": _plain, "polite": _polite, "brief": _brief, "needing": _needing, "chatty": _chatty}
 
 
+def voice_of(name: str) -> Voice:
+    """Return the voice of this name; personas, which have other names, get the plain one."""
+    return VOICES.get(name, _plain)
+
+
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
     """Return a request's parameters in words between `before` and `after`, or an empty text without parameters.
 

@@ -41,7 +41,7 @@ from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Player
 from tunecheck.plugins import JSON, canonical, convert_value, did_you_mean, fingerprint, parse_yaml, real_number
-from tunecheck.simulators import Backend, Backends, Simulator, log_value
+from tunecheck.simulators import Backend, Backends, Simulator
 from tunecheck_authoring._author.files import WorldFile
 from tunecheck_authoring._author.wording import request_of, singular, words_of
 
@@ -282,17 +282,17 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
         return dict(sample)
 
     try:
-        state = {key: log_value(value) for key, value in _load(simulator, {}).state().items()}
-        reloaded = {key: log_value(value) for key, value in _load(simulator, state).state().items()}
+        state = _state_after(simulator, {})
+        reloaded = _state_after(simulator, state)
     except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
     return state if canonical(reloaded) == canonical(state) else {}
 
 
-def _load(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> Simulator:
+def _state_after(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> dict[str, JSON]:
     fresh = simulator()
     fresh.load(configuration)
-    return fresh
+    return fresh.state_text()
 
 
 # -- values

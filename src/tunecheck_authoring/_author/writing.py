@@ -69,24 +69,20 @@ def reword_tasks(
     A turn keeps its plain request if its new words are unusable.
     """
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
-    requests = [each for task in tasks for each in _requests(task, personas[voices[task.id]])]
-    written = models.write(requests)
-
-    texts = {each.id: written.get(each.id, "").strip() for each in requests}
-    problems = {each.id: problem for each in requests if (problem := _why_unusable(texts[each.id], each)) is not None}
-    return [_reword(task, voices[task.id], texts, problems) for task in tasks]
+    requests = {task.id: [*_requests(task, personas[voices[task.id]])] for task in tasks}
+    written = models.write([each for of_task in requests.values() for each in of_task])
+    return [_reword(task, voices[task.id], requests[task.id], written) for task in tasks]
 
 
-def _reword(task: AuthoredTask, voice: str, texts: Mapping[str, str], problems: Mapping[str, str]) -> AuthoredTask:
+def _reword(
+    task: AuthoredTask, voice: str, requests: Sequence[WritingRequest], written: Mapping[str, str]
+) -> AuthoredTask:
     """Return the task in the writer's words; a turn whose words have a problem keeps its own, and `plain` says why."""
-    ids = [_request_id(task, at) for at in range(len(task.words))]
-    words = [original if each in problems else texts[each] for each, original in zip(ids, task.words, strict=True)]
-    plain = {str(at): problems[each] for at, each in enumerate(ids) if each in problems}
+    texts = [written.get(each.id, "").strip() for each in requests]
+    problems = [_why_unusable(text, each) for text, each in zip(texts, requests, strict=True)]
+    words = [each.plain if why else text for text, each, why in zip(texts, requests, problems, strict=True)]
+    plain = {str(at): why for at, why in enumerate(problems) if why}
     return msgspec.structs.replace(task, voice=voice, words=words, plain=plain)
-
-
-def _request_id(task: AuthoredTask, turn: int) -> str:
-    return f"{task.id}-{turn + 1}"
 
 
 def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
@@ -99,7 +95,7 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
         said_before = "".join(f"\n- {text}" for text in task.words[:at])
         before = f"\n\nWhat the user has asked for before:{said_before}" if at else ""
         prompt = f"The user: {persona}{before}\n\nThe request to say in their words:\n{plain}"
-        yield WritingRequest(_request_id(task, at), prompt, plain, values)
+        yield WritingRequest(f"{task.id}-{at + 1}", prompt, plain, values)
 
 
 def _why_unusable(words: str, request: WritingRequest) -> str | None:
