@@ -51,6 +51,7 @@ from tunecheck.plugins import JSON
 from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_runs
 from tunecheck.runs import dumps_readably, value_reader
 from tunecheck.simulators import Backend, Backends
+from tunecheck_authoring._audit.checks import columns_of
 
 Message: TypeAlias = dict[str, JSON]
 Calls: TypeAlias = Sequence[FunctionCall]
@@ -257,11 +258,6 @@ def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> Rea
 
     text = response if isinstance(response, str) else target.get("text")
     return Reading(text=text) if isinstance(text, str) and text else None
-
-
-def columns_of(row: Values, prefix: str) -> dict[str, JSON]:
-    """Return the columns of a run's row that begin with the prefix, without the prefix."""
-    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
 
 
 def _cause_of(row: Values) -> str:

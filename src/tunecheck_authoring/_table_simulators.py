@@ -537,7 +537,7 @@ def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
 class Recorded(TableSimulator):
     """A simulator that answers from a recording.
 
-    Configuration: `before`, a list of calls (`{"name", "arguments"}`) that are made before a conversation begins.
+    Configuration: none. Each conversation begins in the first state of the recording.
 
     State: the answers of the tools in `state_from`, else the calls of `writes` so far, as `{"calls": [...]}`. A call
     that was not recorded gets an error reply. If it might have changed something, the state is from then on
@@ -554,35 +554,18 @@ class Recorded(TableSimulator):
     live: ClassVar[LiveServer | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start in the recording's first state and make the calls of `before`.
+        """Start in the recording's first state.
 
         Raises:
-            DataError: a call of `before` is malformed, fails, or was not recorded.
+            DataError: the configuration is not empty, or the recording cannot be read.
         """
+        if config:
+            raise DataError(f"initial_config: {type(self).__name__} repeats a recording and takes no configuration")
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost_call = self._recording.start, ""
 
-        before = config.get("before", [])
-        for call in before if isinstance(before, list) else [before]:
-            match call:
-                case {"name": str() as name, "arguments": dict() as arguments}:
-                    self._call_before_start(name, arguments)
-                case _:
-                    raise DataError('initial_config: `before` must be a list of calls: {"name": …, "arguments": {…}}')
-
-    def _call_before_start(self, name: str, arguments: dict[str, JSON]) -> None:
-        """Make a call before the conversation begins. Its failure is an error of the configuration."""
-        try:
-            self.answer(name, arguments)
-        except SimulatorError as error:
-            raise DataError(f"initial_config: the call of {plugins.clean(name)} in `before` fails: {error}") from None
-
     def state(self) -> dict[str, object]:
         return {"not_recorded": self._lost_call} if self._lost_call else {**self._recording.states.get(self._state, {})}
-
-    @classmethod
-    def sample(cls) -> Mapping[str, JSON]:
-        return {"before": []}
 
     @classmethod
     def functions(cls) -> Mapping[str, Mapping[str, JSON]]:

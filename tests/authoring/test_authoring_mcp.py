@@ -14,7 +14,6 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
-from tunecheck.plugins import JSON
 from tunecheck.simulators import Backend, Backends, find_simulator
 from tunecheck_authoring import Recorded, write_recorded
 from tunecheck_authoring._mcp.client import McpSession, files_in
@@ -52,8 +51,11 @@ def recorded(server: str) -> type[Recorded]:
 
 
 def live_backend(live: LiveServer, before: tuple[FunctionCall, ...] = ()) -> Backend:
-    calls: list[JSON] = [{"name": call.name, "arguments": dict(call.arguments)} for call in before]
-    return Backend.of({"shelf": live.recorder()}, {"shelf": {"before": calls}})
+    """A new conversation with the server, after these calls."""
+    backend = Backend.of({"shelf": live.recorder()}, {})
+    for call in before:
+        backend.call(call)
+    return backend
 
 
 def add(title: str) -> FunctionCall:
@@ -105,11 +107,9 @@ def test_each_conversation_meets_the_server_as_it_begins(live: LiveServer) -> No
     assert live_backend(live).call(LIST).value == {"books": {}}
 
 
-def test_a_conversation_may_begin_after_calls(live: LiveServer) -> None:
-    lend = FunctionCall("lend_book", {"title": "Emma", "reader": "Ines"})
-    assert not live_backend(live, (add("Emma"),)).call(lend).error
-    with pytest.raises(DataError, match="not recorded"):
-        Backends().start(["shelf"], {"shelf": {"before": [{"name": "add_book", "arguments": {"title": "Walden"}}]}})
+def test_a_configuration_is_refused_since_each_conversation_begins_as_recorded(live: LiveServer) -> None:
+    with pytest.raises(DataError, match="takes no configuration"):
+        Backends().start(["shelf"], {"shelf": {"before": []}})
 
 
 def test_annotations_say_what_writes_and_trying_shows_what_tells_of_it(url: str) -> None:

@@ -47,7 +47,7 @@ from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.plugins import dumps
 from tunecheck.runs import value_reader
-from tunecheck_authoring._audit.checks import CheckedRow, EntryCheck
+from tunecheck_authoring._audit.checks import CheckedRow, EntryCheck, columns_of
 from tunecheck_authoring._audit.dialogue import AuditFinding, Dialogue, DialogueReader, Replacement, found, texts_in
 from tunecheck_authoring._audit.values import request_findings, value_findings, words
 
@@ -413,11 +413,7 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
     for row in run.rows():
         # Further trials repeat the same question, and would count a run several times.
         if row.get(f"inputs.{TRIAL}") in (None, 1) and any(reader.word(row) == "fail" for reader in readers):
-            data, target = (
-                {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
-                for prefix in ("inputs.", "outputs.")
-            )
-
+            data, target = columns_of(row, "inputs."), columns_of(row, "outputs.")
             name = str(data.get(SOURCE_ID, row.get("row_id")))
             # The order of calls and of arguments makes no other answer.
             calls = sorted(read_calls(response(data, target)).calls, key=lambda call: call.name)

@@ -170,17 +170,14 @@ def schema_findings(
     if definition is None:
         return []
     # With possible answers, an argument is valid if any of its accepted values is.
-    by_parameter = right.possible
-    broken = (
-        _violations_by_parameter(right, definition)
-        if by_parameter
-        else definition.check(right.call.arguments).violations
-    )
-    return (
-        []
-        if not broken
-        else [Finding(entry, "breaks_schema", clean("; ".join(broken), 1_000), turn, call_text(right.call))]
-    )
+    check = _violations_by_parameter if right.possible else _violations
+    broken = clean("; ".join(check(right, definition)), 1_000)
+    return [Finding(entry, "breaks_schema", broken, turn, call_text(right.call))] if broken else []
+
+
+def columns_of(row: Mapping[str, JSON], prefix: str) -> dict[str, JSON]:
+    """Return the columns of a run's row that begin with the prefix, without the prefix."""
+    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
 
 
 def entry_name(row: RowValues, number: int) -> str:
@@ -270,11 +267,12 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
-            yield RightCall(
-                name,
-                {key: values if isinstance(values, list) and values else [values] for key, values in options.items()},
-                possible=True,
-            )
+            accepted = {key: each if isinstance(each, list) and each else [each] for key, each in options.items()}
+            yield RightCall(name, accepted, possible=True)
+
+
+def _violations(right: RightCall, definition: FunctionDefinition) -> Sequence[str]:
+    return definition.check(right.call.arguments).violations
 
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> list[str]:
@@ -441,8 +439,8 @@ class EntryCheck:
         self._simulators = [*dict.fromkeys(episodes.simulators_of(row))]
         self.config = episodes.configuration_of(row)
         # None means that all functions of the simulators are on offer.
-        self._offered = None if functions is None else _function_names(as_list(functions, "functions"))
-        self._held_out = {turn: _function_names(items) for turn, items in added.items()}
+        self._offered = None if functions is None else frozenset(map(_function_name, as_list(functions, "functions")))
+        self._held_out = {turn: frozenset(map(_function_name, items)) for turn, items in added.items()}
         # Functions that are given only by name must be operations of a simulator.
         self._by_name = {turn: {item for item in items if isinstance(item, str)} for turn, items in added.items()}
         self.tools = _definitions(functions, *added.values())
@@ -603,11 +601,8 @@ def reports_failure(operation: str, value: object) -> bool:
     if not isinstance(value, dict) or ASKS.search(operation):
         return False
 
-    return any(
-        item is False or (isinstance(item, str) and item.lower() in _FAILED)
-        for key, item in value.items()
-        if isinstance(key, str) and _OUTCOME.search(key)
-    )
+    outcomes = [item for key, item in value.items() if isinstance(key, str) and _OUTCOME.search(key)]
+    return any(item is False or (isinstance(item, str) and item.lower() in _FAILED) for item in outcomes)
 
 
 def _read_truth(truth: list[list[JSON]]) -> GroundTruth:
@@ -638,10 +633,6 @@ def _definitions(*offered: object) -> ToolDefinitions:
     """Return the definitions among the functions. Functions given by name only are left out: simulators check them."""
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
-
-
-def _function_names(items: list[JSON]) -> frozenset[str]:
-    return frozenset(map(_function_name, items))
 
 
 def _function_name(item: JSON) -> str:

@@ -121,7 +121,7 @@ class _StateProbe:
         before, changes = self._state_answers(), []
         for name in self._writes:
             for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
-                _, failed = self._session.call(self._own_name(name), self._arguments(name))
+                _, failed = self._call(name, self._draw_arguments(name))
                 after = self._state_answers()
                 changed = {each for each in after if after[each] != before.get(each)}
                 # The next trial is compared with the state after this one.
@@ -137,17 +137,16 @@ class _StateProbe:
 
     def _state_answers(self) -> dict[str, JSON]:
         """Return the current answers of tools that need no arguments, by name, and the server's files."""
-        answers: dict[str, JSON] = {name: [*self._session.call(self._own_name(name), {})] for name in self._readers}
+        answers: dict[str, JSON] = {name: [*self._call(name, {})] for name in self._readers}
 
         # A server at a URL has no folder here.
         files = None if self._session.folder is None else files_in(self._session.folder)
         return answers if files is None else {**answers, FILES: files}
 
-    def _own_name(self, name: str) -> str:
-        """Return the server's name of a tool."""
-        return str(self._tools[name]["name"])
+    def _call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
+        return self._session.call(str(self._tools[name]["name"]), arguments)
 
-    def _arguments(self, name: str) -> dict[str, JSON]:
+    def _draw_arguments(self, name: str) -> dict[str, JSON]:
         """Draw plausible arguments for a tool, all of its parameters."""
         properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
         drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
