@@ -53,10 +53,8 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ConfigurationError(f"{path}: {_VERSION} must be a whole number of at least 1; restore the file")
     if version > FORMAT_VERSION:
-        raise NewerFileError(
-            f"{path}: written by a newer Tunecheck ({_VERSION} {version}; this version reads at most "
-            f"{FORMAT_VERSION}): update tunecheck"
-        )
+        found = f"{_VERSION} {version}; this version reads at most {FORMAT_VERSION}"
+        raise NewerFileError(f"{path}: written by a newer Tunecheck ({found}): update tunecheck")
 
 
 def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
@@ -89,10 +87,9 @@ def check_if_readable(path: Path) -> None:
     """
     try:
         read_object(path)
-    except NewerFileError:
-        raise
-    except ConfigurationError:
-        return
+    except ConfigurationError as error:
+        if isinstance(error, NewerFileError):
+            raise
 
 
 def check_first_record(path: Path) -> None:

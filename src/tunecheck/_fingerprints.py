@@ -174,9 +174,8 @@ def _constant(value: object) -> str:
 
 def _names(code: CodeType) -> set[str]:
     """Return the global names and attributes that a function uses, also in its inner functions."""
-    return set(code.co_names).union(
-        *(_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    )
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _package(thing: FunctionType | type) -> str:
@@ -192,10 +191,9 @@ def _source(thing: FunctionType | type) -> str:
     if is_shipped(thing.__module__):
         return __version__
 
-    path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
-
     if thing.__module__ == "__main__":
         return ""
+    path = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
 
     try:
         installed = version(_package(thing))

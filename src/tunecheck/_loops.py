@@ -140,10 +140,8 @@ class Threads:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.abandoned >= MOST_ABANDONED:
-            raise LateError(
-                f"was not called, because {self.abandoned} earlier calls still run after their time limit: "
-                "make calls return in time"
-            )
+            earlier = f"{self.abandoned} earlier calls still run after their time limit"
+            raise LateError(f"was not called, because {earlier}: make calls return in time")
 
         call = self.submit(function)
         remaining_s = limit_s
@@ -466,10 +464,8 @@ class UserLoop:
             LateError: five earlier calls still block.
         """
         if self._blocked[who] >= _MOST_BLOCKED:
-            raise LateError(
-                f"was not called, because its {_MOST_BLOCKED} earlier calls still block the event loop: "
-                "use await for blocking work"
-            )
+            earlier = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
+            raise LateError(f"was not called, because {earlier}: use await for blocking work")
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

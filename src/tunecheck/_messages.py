@@ -115,11 +115,8 @@ def printable(text: str) -> str:
     if text.isprintable():  # a hundred times as fast as the check below, and true of most texts
         return text
 
-    return "".join(
-        " " if letter.isspace() else letter
-        for letter in text
-        if (letter.isspace() or unicodedata.category(letter) not in _HIDDEN)
-    )
+    kept = (letter for letter in text if letter.isspace() or unicodedata.category(letter) not in _HIDDEN)
+    return "".join(" " if letter.isspace() else letter for letter in kept)
 
 
 def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:

@@ -104,19 +104,12 @@ class ProgressBar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress as RichProgress, TextColumn
 
-        self._bar = RichProgress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TextColumn("{task.fields[failed]}"),
-            TextColumn("{task.fields[left]}", markup=False),
-            TextColumn("{task.fields[remark]}", markup=False),
-            console=self._console or Console(stderr=True),
-            transient=True,
-            expand=True,
-        )
+        console = self._console or Console(stderr=True)
+        columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=None), MofNCompleteColumn()]
+        fields = ("rate", "failed", "left", "remark")
+        texts = [TextColumn(f"{{task.fields[{name}]}}", markup=name == "failed") for name in fields]
 
+        self._bar = RichProgress(*columns, *texts, console=console, transient=True, expand=True)
         self._bar.add_task(clean(self._label, 24), total=rows, rate="", failed="", left="", remark="")
         self._bar.start()
         return self._bar

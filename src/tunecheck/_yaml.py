@@ -126,11 +126,9 @@ def parse_document(
     except (ValueError, OverflowError) as error:  # a numeric escape or directive out of range
         raise ConfigurationError(f"{name}: not YAML: {error}") from None
     except yaml.reader.ReaderError as error:
-        line = plain.count("\n", 0, error.position) + 1
-        column = error.position - plain.rfind("\n", 0, error.position)
-        raise ConfigurationError(
-            f"{name}, line {line}, column {column}: remove the character U+{int(error.character):04X}"
-        ) from None
+        line, column = plain.count("\n", 0, error.position), error.position - plain.rfind("\n", 0, error.position)
+        place = f"{name}, line {line + 1}, column {column}"
+        raise ConfigurationError(f"{place}: remove the character U+{int(error.character):04X}") from None
 
 
 def _decode(text: str | bytes, name: str) -> str:

@@ -2,13 +2,15 @@
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.tables import cases
 
-from tunecheck import BleuScoreEvaluator
+from tunecheck import BleuScoreEvaluator, EvaluationResult, Run
+from tunecheck._files import Summary
 from tunecheck.cli._evaluate.summary import RunPage, lines_of, run_view
 from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import (
@@ -20,6 +22,7 @@ from tunecheck.pipeline import (
     counted_metrics,
     read_failures,
 )
+from tunecheck.pipeline._plan import Tally
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 from tunecheck.results import main_figure_of
 from tunecheck.views import console, print_view
@@ -35,21 +38,25 @@ def metrics(passed: int, rows: int, name: str = "calls") -> dict[str, JSON]:
 
 
 def summary(**changed: Any) -> RunPage:
-    values: dict[str, Any] = {
-        "name": "it-7",
-        "data": "val.jsonl",
-        "source": "endpoint prod",
-        "folder": "eval_results/it-7",
+    counted: dict[str, Any] = {
         "rows": 150,
         "failed_rows": 0,
         "simulated": False,
         "metrics": metrics(133, 150),
         "by": {"row_kind": {"answer": metrics(48, 48), "call": metrics(85, 102)}},
+        "usage": {},
+        "notes": [],
+    }
+    counted |= {name: changed.pop(name) for name in [*changed] if name in counted and name != "notes"}
+    values: dict[str, Any] = {
+        "name": "it-7",
+        "data": "val.jsonl",
+        "source": "endpoint prod",
+        "result": EvaluationResult(Run(Path("eval_results/it-7")), Summary(**counted), [], Tally()),
         "evaluators": {"calls": CALLS},
         "failures": Failures(),
         "gates": [],
         "notes": [],
-        "usage": {},
     }
     return RunPage(**(values | changed))
 

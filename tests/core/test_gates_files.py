@@ -1,16 +1,20 @@
 """`--junit` and `--markdown`: what a pipeline reads of a run, whole and harmless whatever the texts hold."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import Said, call, here, outside_code, replay, rows, workspace
 
+from tunecheck import EvaluationResult, Run
+from tunecheck._files import Summary
 from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import FailureGroup, Failures
+from tunecheck.pipeline._plan import Tally
 from tunecheck.plugins import JSON, EvaluatorEntry
 from tunecheck.views import junit
 
@@ -21,9 +25,11 @@ HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @every
 
 def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: Failures | None = None) -> RunPage:
     failures = failures or Failures()
-    metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
+    metrics: dict[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
-    return RunPage(text, text, text, text, 10, errors, False, metrics, {}, declared, failures, gates, [text], {})
+    counted: dict[str, Any] = {"rows": 10, "failed_rows": errors, "simulated": False, "usage": {}, "notes": []}
+    result = EvaluationResult(Run(Path(text)), Summary(metrics=metrics, by={}, **counted), [], Tally())
+    return RunPage(text, text, text, result, declared, failures, gates, [text])
 
 
 def junit_xml(summary: RunPage) -> bytes:

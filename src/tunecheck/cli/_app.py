@@ -46,9 +46,7 @@ _PATIENCE_S = 3.0
 """Seconds that the process waits after the command for threads with hanging calls."""
 _MAIN = ("init", "check", "evaluate", "compare", "report", "view")
 """The commands that the first screen of the help lists first."""
-_ABOUT = (
-    "Is this iteration of a fine-tuned function-calling endpoint better than the last one? Where, and how sure is that?"
-)
+_ABOUT = "Is this iteration of a fine-tuned function-calling endpoint better than the last one, and where?"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,11 +101,10 @@ class _CommandGroup(click.Group):
 
         if name in commands:
             command = find("commands", name)
-            if not isinstance(command, Command):
-                raise PluginError(
-                    f"the plug-in's command {name!r} is a {type(command).__name__}: make it with tunecheck.cli.command"
-                )
-            return command.click_command(cmd_name)
+            if isinstance(command, Command):
+                return command.click_command(cmd_name)
+            kind = type(command).__name__
+            raise PluginError(f"the plug-in's command {name!r} is a {kind}: make it with tunecheck.cli.command")
 
         if any(known.startswith(f"{name} ") for known in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))

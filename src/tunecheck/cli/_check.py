@@ -119,10 +119,8 @@ def _check_endpoint(name: str) -> CheckResult:
     import asyncio
 
     definition = None if is_embedded(name) else endpoints.read_definition(name)
-
-    examination = asyncio.run(
-        endpoints.examine(load_named(name, Trust()), {} if definition is None else definition.data)
-    )
+    data = {} if definition is None else definition.data
+    examination = asyncio.run(endpoints.examine(load_named(name, Trust()), data))
     return CheckResult(examination.ok, [*_endpoint_lines(examination, definition)], examination.as_json())
 
 

@@ -313,10 +313,9 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         if _needs_trust(options[name], value, getattr(given, name), trust)
     ]
     if acting:
-        raise UntrustedError(
-            f"{owner} sets options that need your consent: {', '.join(acting)}. Type them yourself, or accept "
-            f"all of its options with:  {invocation.typed} {command_line(['--trust', place])}"
-        )
+        accepting = f"{invocation.typed} {command_line(['--trust', place])}"
+        needs = f"sets options that need your consent: {', '.join(acting)}"
+        raise UntrustedError(f"{owner} {needs}. Type them yourself, or accept all of its options with:  {accepting}")
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:

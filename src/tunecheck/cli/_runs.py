@@ -111,10 +111,8 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
 
 def _figures(line: results.RunLine) -> dict[str, JSON]:
     """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
-    return {
-        figure.evaluator: f"{figure.text} uncalibrated" if figure.is_uncalibrated else figure.text
-        for figure in line.figures
-    }
+    marks = {True: " uncalibrated", False: ""}
+    return {figure.evaluator: f"{figure.text}{marks[figure.is_uncalibrated]}" for figure in line.figures}
 
 
 def _as_json(line: results.RunLine) -> dict[str, JSON]:
@@ -211,9 +209,8 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     from tunecheck.comparison._view import comparison_view
 
     # A file that cannot be written must not cost a long comparison.
-    check_output("--out", options.out)
-    check_output("--markdown", options.markdown)
-    check_output("--junit", options.junit)
+    for flag_name, file in (("--out", options.out), ("--markdown", options.markdown), ("--junit", options.junit)):
+        check_output(flag_name, file)
 
     shown = _ROWS_SHOWN if options.rows is None else options.rows
     settings = comparison.ComparisonSettings(
@@ -250,9 +247,8 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
     from tunecheck.comparison._compare import select as select_run
 
-    selection = select_run(
-        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
-    )
+    details = {"metric": options.metric, "base": options.base, "results_dir": options.folder, **options.comparing}
+    selection = select_run(*options.runs, **details)
     view = comparison.selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)
     return EXIT_CODES[selection.decision.decision]
@@ -284,9 +280,8 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     else:
         raise ConfigurationError(f"{options.run} is not a run folder: name the report's path with --out FILE")
 
-    write_report(
-        options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
-    )
+    pairing = {"pair_by": options.pair_by, "cluster": options.cluster}
+    write_report(options.run, path, against=others, results_dir=options.folder, **pairing)
 
     note_changed(*(run for run in runs if run is not None))
     print_path(path)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -135,14 +135,13 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
     """
     margins = {}
     for text in given:
-        name, _, margin = text.rpartition(":")
-        try:
-            margins[name] = float(margin)
-        except ValueError:
-            margins[name] = math.nan
-
-        if not name or not 0 <= margins[name] < math.inf:
+        name, _, written = text.rpartition(":")
+        margin = math.nan
+        with suppress(ValueError):
+            margin = float(written)
+        if not name or not 0 <= margin < math.inf:
             raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN with a margin of 0 or more, e.g. match:0.02")
+        margins[name] = margin
     return margins
 
 

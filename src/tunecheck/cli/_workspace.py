@@ -187,11 +187,8 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     if options.form is None:
         form = training_form(file_source(locate(str(options.source), [])))
         if form is None:
-            names = ", ".join(known)
-            raise ConfigurationError(
-                f"{options.source}: the form of the first record is unknown: name the form with --from ({names}). "
-                "If the records are rows already, use the file as it is"
-            )
+            advice = f"name the form with --from ({', '.join(known)}), or use rows as they are"
+            raise ConfigurationError(f"{options.source}: the form of the first record is unknown: {advice}")
     elif (form := known.get(options.form)) is None:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
 

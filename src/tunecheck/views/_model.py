@@ -318,10 +318,8 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
 
 def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """Return the least width of each column without a broken number or word; words keep their line's indent."""
-    return [
-        sizes[column] - _BETWEEN if column and table.alignment(column) == "right" else _longest_word(table, column)
-        for column in columns
-    ]
+    is_number = [column > 0 and table.alignment(column) == "right" for column in range(len(sizes))]
+    return [sizes[column] - _BETWEEN if is_number[column] else _longest_word(table, column) for column in columns]
 
 
 def _longest_word(table: Table, column: int) -> int:

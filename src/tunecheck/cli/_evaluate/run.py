@@ -34,7 +34,7 @@ from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import added_options
-from tunecheck.runs._store import Run, find_run, stopped_text
+from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck._files import EvaluatorEntry
@@ -50,19 +50,18 @@ class _EndedRun:
 
     prepared: prepared_run.PreparedRun
     page: RunPage
-    result: EvaluationResult
     additions: Sequence[Addition]
 
     def code(self, noun: str) -> int:
         """Return the exit code: failed if every row failed, else by the gates; messages call a row `noun`."""
-        if every_row_failed(self.result, noun):
+        if every_row_failed(self.page.result, noun):
             return FAILED
         codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
         return codes[end_of(self.page.gates, self.prepared.options.undecided)]
 
     def screen(self) -> results.FirstScreen:
         """Return the first screen of the run: three sentences and a table."""
-        return results.first_screen(Run(self.result.run_dir), self.prepared.options.place, self.page.failures)
+        return results.first_screen(Run(self.page.result.run_dir), self.prepared.options.place, self.page.failures)
 
 
 def run_command(given: Options, invocation: Invocation) -> int:
@@ -120,7 +119,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     if options.markdown is not None:
         write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
 
-    return _EndedRun(prepared, page, result, [finish(Run(result.run_dir)) for finish in after])
+    return _EndedRun(prepared, page, [finish(Run(result.run_dir)) for finish in after])
 
 
 def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
@@ -190,20 +189,13 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult, begu
         name=run.id,
         data=str(dataset.path or dataset.name) if dataset is not None else manifest.dataset.path or "recorded rows",
         source=prepared.label,
-        folder=str(run.folder),
-        rows=result.row_count,
-        failed_rows=result.failed_row_count,
-        simulated=result.simulated,
-        metrics=result.metrics,
-        by=result.by_group,
+        result=result,
         evaluators=evaluators,
         failures=read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics)),
         gates=gates,
         notes=[*result.notes, *prepared.remarks(), *gate_notes],
-        usage=result.usage,
         reused=_reuse_text(prepared.options, result.reused),
         undecided=prepared.options.undecided,
-        stopped=stopped_text(result.decision),
         judges=judges,
         seconds=time.monotonic() - begun,
     )
@@ -262,7 +254,7 @@ def _show(runs: Sequence[_EndedRun]) -> None:
 
 def _warn(page: RunPage) -> None:
     """Print on standard error what a quiet run must not hide: simulated answers, an early stop, and gates not met."""
-    if page.simulated:
+    if page.result.simulated:
         print(views.SIMULATED, file=sys.stderr)
     if page.stopped:
         print(clean(page.stopped, 400), file=sys.stderr)
@@ -273,20 +265,20 @@ def _warn(page: RunPage) -> None:
 
 def _as_json(run: _EndedRun) -> dict[str, JSON]:
     """Return a finished run as the JSON object that `--json` prints."""
-    page, result = run.page, run.result
+    page, result = run.page, run.page.result
     added = {key: fact for addition in run.additions for key, fact in addition.facts.items()}
     by = {column: {value: dict(own) for value, own in groups.items()} for column, groups in result.by_group.items()}
 
     return {
         "run": page.name,
         "run_dir": page.folder,
-        "metrics": dict(page.metrics),
+        "metrics": dict(result.metrics),
         "by": by,
-        "rows": page.rows,
-        "failed_rows": page.failed_rows,
+        "rows": result.row_count,
+        "failed_rows": result.failed_row_count,
         "gates": [outcome.as_json() for outcome in page.gates],
-        "usage": dict(page.usage),
-        "simulated": page.simulated,
+        "usage": dict(result.usage),
+        "simulated": result.simulated,
         "judges": {name: judge.as_json() for name, judge in page.judges.items()},
         "notes": list(page.notes),
         "reused": dict(result.reused),

@@ -31,11 +31,13 @@ from tunecheck._messages import clean, command_line, plural
 from tunecheck.cli._gates import End, GateOutcome, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
+from tunecheck.runs._store import stopped_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck.comparison._judged import Correction
+    from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.statistics._results import Estimate
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
@@ -52,32 +54,49 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True)
 class RunPage:
-    """The content of a run's page; `by` holds the metrics by group: `{column: {value: metrics}}`."""
+    """The content of a run's page."""
 
     name: str
     data: str
     source: str
-    folder: str
-    rows: int
-    failed_rows: int
-    simulated: bool
-    metrics: Metrics
-    by: Mapping[str, Mapping[str, Metrics]]
+    result: EvaluationResult
     evaluators: Mapping[str, EvaluatorEntry]
     failures: Failures
     gates: Sequence[GateOutcome]
     notes: Sequence[str]
-    usage: Mapping[str, JSON]
     reused: str = ""
     """Text on the reused answers and verdicts."""
     undecided: str | None = None
     """The effect of an undecided gate: `fail`, `pass`, or None for undecided."""
-    stopped: str = ""
-    """Text on the decision of a run that stopped early."""
     judges: Mapping[str, Correction] = field(default_factory=dict)
     """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
+
+    @property
+    def folder(self) -> str:
+        """The run's folder."""
+        return str(self.result.run_dir)
+
+    @property
+    def rows_text(self) -> str:
+        """The number of rows, or of answers if rows were repeated, such as `46 rows`."""
+        return plural(self.result.row_count, results.unit_of(self.result.metrics))
+
+    @property
+    def groups(self) -> Mapping[str, Mapping[str, Metrics]]:
+        """Metrics by group, `{column: {value: metrics}}`, without the kinds of rows."""
+        return {column: values for column, values in self.result.by_group.items() if column != "row_kind"}
+
+    @property
+    def kinds(self) -> Mapping[str, Metrics]:
+        """Metrics of the kinds of rows, `call` and `answer`, if rows have a ground truth."""
+        return self.result.by_group.get("row_kind", {})
+
+    @property
+    def stopped(self) -> str:
+        """Text on the decision of a run that stopped early."""
+        return stopped_text(self.result.decision)
 
 
 def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views.View:
@@ -98,11 +117,12 @@ def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = Fa
     if details:
         return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
 
+    groups = [_group_table(column, values, page.evaluators) for column, values in page.groups.items()]
     gates = [_gates(page.gates)] if page.gates else []
-    costs = {name: cost_text(usage) for name, usage in page.usage.items() if isinstance(usage, dict)}
+    costs = {name: cost_text(usage) for name, usage in page.result.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
 
-    facts = [page.folder, page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused, *spent]
+    facts = [page.folder, page.data, page.rows_text, page.source, page.reused, *spent]
 
     hidden = len(page.notes) - _MOST_NOTES
     if hidden > 0:
@@ -110,7 +130,7 @@ def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = Fa
 
     foot = views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
     notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
-    return views.View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
+    return views.View(page.name, [sentences, screen.table, *groups, *gates, foot], notes)
 
 
 def _verdict(page: RunPage) -> tuple[str, views.Style]:
@@ -146,7 +166,7 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
     # The next step is about a run with wrong serving; without any, about the run with the most failed rows.
     worst = max(range(len(pages)), key=lambda index: (screens[index].is_serving, failed[index]))
 
-    simulated = f"{views.SIMULATED}. " if any(page.simulated for page in pages) else ""
+    simulated = f"{views.SIMULATED}. " if any(page.result.simulated for page in pages) else ""
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(page.name for page in pages)]
 
@@ -162,7 +182,7 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
 
     # The table's first row is the primary evaluator, if the runs have evaluators.
     evaluator = primary.removesuffix(", uncalibrated")
-    columns = [column for column in pages[0].by if column != "row_kind" and evaluator in pages[0].evaluators]
+    columns = pages[0].groups if evaluator in pages[0].evaluators else ()
     groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
 
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
@@ -196,7 +216,8 @@ def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
     `iteration-7 58 of 80 (72.5%), 2 rows with an error, gate NOT met`, with the unmet gate's requirement after it.
     """
     count, *rates = [words.text.strip() for words in views.words_of(cell)]
-    failed = f", {plural(page.failed_rows, results.unit_of(page.metrics))} with an error" if page.failed_rows else ""
+    errors = page.result.failed_row_count
+    failed = f", {plural(errors, results.unit_of(page.result.metrics))} with an error" if errors else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
 
@@ -233,14 +254,14 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
     yield _header(page)
     yield _main_table(page, intervals)
     yield from _without_skill(page)
-    yield from _group_tables(page)
+    yield from (_group_table(column, values, page.evaluators) for column, values in page.groups.items())
 
-    failed = failures_table(page.failures, page.rows)
+    failed = failures_table(page.failures, page.result.row_count)
     if failed is not None:
         yield failed
 
-    if page.usage:
-        yield usage_table(page.usage)
+    if page.result.usage:
+        yield usage_table(page.result.usage)
     if page.gates:
         yield _gates(page.gates)
 
@@ -250,7 +271,7 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
 
 def _header(page: RunPage) -> views.Text:
     """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
-    facts = filter(None, [page.data, plural(page.rows, results.unit_of(page.metrics)), page.source, page.reused])
+    facts = filter(None, [page.data, page.rows_text, page.source, page.reused])
 
     name = views.Words(clean(page.name, 100), "strong", foreign=True)
     lines: list[views.Sentence] = [(name, *(views.Words(f" · {clean(fact, 200)}") for fact in facts))]
@@ -258,9 +279,9 @@ def _header(page: RunPage) -> views.Text:
     if page.stopped:
         lines.append(views.Words(clean(page.stopped, 200), "warn"))
 
-    if page.simulated:
+    if page.result.simulated:
         count = page.failures.simulated_answers
-        is_part = 0 < count < page.rows
+        is_part = 0 < count < page.result.row_count
         text = f"SIMULATED answers in {plural(count, 'row')}" if is_part else views.SIMULATED
         lines.append(views.Words(text, "warn"))
     return views.Text(lines)
@@ -271,17 +292,17 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
 
     With `intervals`, a column shows them next to the main figures.
     """
-    kinds = dict(sorted(page.by.get("row_kind", {}).items(), reverse=True))  # calls before answers
+    kinds = dict(sorted(page.kinds.items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
 
-    heads = [f"all {plural(page.rows, results.unit_of(page.metrics))}"]
+    heads = [f"all {page.rows_text}"]
     heads += [f"{clean(kind, 40)} ({results.number_text(metrics.get('row_count'))})" for kind, metrics in kinds.items()]
 
     rows: list[list[views.Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
-        for line in lines_of(name, evaluator, [page.metrics, *kinds.values()]):
+        for line in lines_of(name, evaluator, [page.result.metrics, *kinds.values()]):
             is_main = line.style == "strong"
             remark = f", {judge.raw_label}" if is_main and judge is not None else ""
             rows.append(_cells(line, remark))
@@ -309,14 +330,14 @@ def _without_skill(page: RunPage) -> Iterator[views.Text]:
     A model that never calls a function passes the rows that need an answer, `answer`. A model that always calls passes
     at most the rows that need a call.
     """
-    counts = {kind: whole_number(metrics.get("row_count")) for kind, metrics in page.by.get("row_kind", {}).items()}
+    counts = {kind: whole_number(metrics.get("row_count")) for kind, metrics in page.kinds.items()}
     calls, answers = counts.get("call"), counts.get("answer", 0)
 
     if all(entry.judge is not None for entry in page.evaluators.values()):
         return  # for LLM judges, the baselines mean nothing
 
-    if calls is not None and answers is not None and calls + answers == page.rows:
-        never, always = f"{answers / page.rows:.1%}", f"{calls / page.rows:.1%}"
+    if calls is not None and answers is not None and calls + answers == page.result.row_count:
+        never, always = f"{answers / page.result.row_count:.1%}", f"{calls / page.result.row_count:.1%}"
         text = f"baselines: never calling a function passes {never}, always calling at most {always}"
         yield views.Text([views.Words(text, "dim")])
 
@@ -326,11 +347,6 @@ def corrected_text(rate: Estimate) -> str:
     if rate.value is None or rate.low is None or rate.high is None:
         return "–"
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
-
-
-def _group_tables(page: RunPage) -> list[views.Table]:
-    """Return a table for each grouping column; the kinds of rows are columns of the main table instead."""
-    return [_group_table(column, groups, page.evaluators) for column, groups in page.by.items() if column != "row_kind"]
 
 
 def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> views.Table:
@@ -352,11 +368,11 @@ def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping
 
 def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> views.Table:
     """Return a table of one evaluator's main figure in each run, by value of one column."""
-    entry, values = pages[0].evaluators[evaluator], [*pages[0].by[column]][:_MOST_GROUPS]
+    entry, values = pages[0].evaluators[evaluator], [*pages[0].groups[column]][:_MOST_GROUPS]
 
     rows: list[list[views.Cell]] = []
     for value in values:
-        figures = (results.main_figure_of(evaluator, entry, page.by[column].get(value, {})) for page in pages)
+        figures = (results.main_figure_of(evaluator, entry, page.groups[column].get(value, {})) for page in pages)
         rows.append([views.Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
 
     return views.Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
@@ -470,15 +486,15 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
         yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
 
     if not page.gates:
-        problem = "failure" if 0 < page.rows == page.failed_rows else None
-        text = f"{page.failed_rows:,} of {plural(page.rows, results.unit_of(page.metrics))} with an error"
+        problem = "failure" if 0 < page.result.row_count == page.result.failed_row_count else None
+        text = f"{page.result.failed_row_count:,} of {page.rows_text} with an error"
         yield views.Check("tunecheck.errors", "error rate", text, problem)
 
 
 def _facts(page: RunPage) -> dict[str, str]:
     """Return the facts of a run by name for JUnit: sources, counts, errors by stage, failures by code and cause."""
-    facts = {"data": page.data, "source": page.source, "folder": page.folder, "rows": str(page.rows)}
-    facts |= {"rows_with_an_error": str(page.failed_rows), "simulated": str(page.simulated).lower()}
+    facts = {"data": page.data, "source": page.source, "folder": page.folder, "rows": str(page.result.row_count)}
+    facts |= {"rows_with_an_error": str(page.result.failed_row_count), "simulated": str(page.result.simulated).lower()}
     if page.stopped:
         facts["stopped_early"] = page.stopped
 
