@@ -76,14 +76,15 @@ class Call(Future[T]):
             self.set_result(result)
 
 
-class Threads:
+class Threads(ThreadPoolExecutor):
     """At most `most` daemon threads, each started when there is work for it.
 
-    The standard library's pool waits for its threads when Python ends, for ever if need be.
+    The standard library's pool, whose interface this is, waits for its threads when Python ends, for ever if need be.
     """
 
     def __init__(self, most: int, name: str) -> None:
         """Prepare up to `most` threads whose names begin with `name`; none is started yet."""
+        super().__init__(most)  # its own threads start only with its own `submit`
         self._most = most
         self._name = name
         self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
@@ -96,13 +97,13 @@ class Threads:
         self.abandoned = 0
         """Number of abandoned calls that still run."""
 
-    def submit(self, function: Callable[[], T]) -> Call[T]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """Call a function in a thread; return its future.
 
         Raises:
             RuntimeError: the threads were shut down.
         """
-        call = Call(function)
+        call = Call(partial(fn, *args, **kwargs))
         with self._lock:
             if self._closed:
                 raise RuntimeError("the threads have ended")
@@ -172,7 +173,7 @@ class Threads:
                 self._start_where_needed()
             return call.abandoned
 
-    def shutdown(self) -> None:
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the threads end after the calls that were submitted and not cancelled; do not wait for them."""
         with self._lock:
             self._closed = True
@@ -255,7 +256,8 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         """Start the loop in a daemon thread with this name."""
         self.loop = asyncio.new_event_loop()
-        self.loop.set_default_executor(_DaemonPool())
+        # Python can exit while one of these threads hangs.
+        self.loop.set_default_executor(Threads(32, "tunecheck-to-thread"))
         self.ended: Future[None] = Future()
         # Without this state, a task that waits for the future could cancel it.
         self.ended.set_running_or_notify_cancel()
@@ -299,20 +301,6 @@ class LoopThread:
                 self.loop.run_forever()
         self.loop.close()
         self.ended.set_result(None)
-
-
-class _DaemonPool(ThreadPoolExecutor):
-    """Threads for `asyncio.to_thread`; those of the standard library keep Python from exiting while one hangs."""
-
-    def __init__(self) -> None:
-        super().__init__(max_workers=32)
-        self._threads_of_our_own = Threads(32, "tunecheck-to-thread")
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        return self._threads_of_our_own.submit(partial(fn, *args, **kwargs))
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._threads_of_our_own.shutdown()
 
 
 class _LoopBlockedError(Exception):

@@ -50,13 +50,10 @@ def test_a_figure_that_cannot_be_meant_is_refused(text: str, refusal: str) -> No
 
 
 @cases("cli")
-def test_before_the_run_what_a_gate_names_must_be_known(
-    known: str, group_by: list[str], text: str | None, refusal: str
-) -> None:
-    parse_gate(known).check_names(["calls"], group_by)
-    if text is not None:
-        with pytest.raises(ConfigurationError, match=refusal):
-            parse_gate(text).check_names(["calls"], group_by)
+def test_before_the_run_what_a_gate_names_must_be_known(known: str, text: str, refusal: str) -> None:
+    parse_gate(known).check_names(["calls"])
+    with pytest.raises(ConfigurationError, match=refusal):
+        parse_gate(text).check_names(["calls"])
 
 
 @pytest.mark.parametrize(

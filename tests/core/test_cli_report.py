@@ -25,7 +25,7 @@ from tunecheck.pipeline import (
 from tunecheck.pipeline._plan import Tally
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 from tunecheck.results import main_figure_of
-from tunecheck.views import console, print_view
+from tunecheck.views import console, print_view, text_of
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 
@@ -138,7 +138,7 @@ def test_an_evaluators_figures_stand_in_these_lines(
 ) -> None:
     metrics = [MetricEntry(primary, kind)] if primary and kind else []
     found = lines_of(name, EvaluatorEntry(primary=primary, metrics=metrics), groups)
-    assert [[line.label, *line.cells] for line in found] == lines
+    assert [[text_of(cell).strip() for cell in line] for line in found] == lines
 
 
 def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:

@@ -5,7 +5,7 @@ A command reads its gates with `parse_gate()` and checks their names before the 
 | gate | metric | group |
 |---|---|---|
 | `match>=0.8` | the evaluator `match`: its pass rate, else its main mean | all rows |
-| `match[call]>=80%` | the same | rows with the value `call` of the only column that has it, here `row_kind` |
+| `match[call]>=80%` | the same | rows that need a call: `call` is a value of `row_kind`, like `answer` |
 | `match[language=de]>=0.8` | the same | rows whose column `language` is `de` |
 | `rouge.f1>0.4` | the metric `f1` of the evaluator `rouge` | all rows |
 | `cause.unreadable<=0.01` | the share of rows with this cause; 0 if no row has it | all rows |
@@ -105,7 +105,7 @@ class GateOutcome:
 class Gate:
     """A gate such as `function_call_match[call]>=0.8`: a metric, its group of rows (None: all), and the condition.
 
-    A group is a value of `row_kind` or of a grouping column, or `column=value`.
+    A group is `call`, `answer` or `column=value`.
     """
 
     metric: str
@@ -123,11 +123,11 @@ class Gate:
 
     @property
     def column(self) -> str | None:
-        """The grouping column of the gate; None for all rows, for `row_kind` and for a value without a column."""
+        """The grouping column of the gate; None for all rows and for kinds of rows."""
         column, equals, _ = (self.group or "").partition("=")
         return column if equals and column != "row_kind" else None
 
-    def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
+    def check_names(self, evaluators: Collection[str]) -> None:
         """Check before the run that the gate names an evaluator and a group that exist.
 
         Raises:
@@ -141,11 +141,8 @@ class Gate:
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
             raise self._error(f"no evaluator of this run computes {self.metric!r}{hint}")
 
-        if self.group is None:
-            return
-
-        # With --group-by, values of its columns are groups, too; they are known only after the run.
-        if "=" not in self.group and not group_by and self.group not in ROW_KINDS:
+        # The values of a column are known only after the run.
+        if self.group is not None and "=" not in self.group and self.group not in ROW_KINDS:
             raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
 
     def _error(self, what: str) -> ConfigurationError:
@@ -193,9 +190,12 @@ class Gate:
         or a metric without values does not meet its gate; a cause without rows counts as 0.
 
         Raises:
-            ConfigurationError: there is no such metric, it is no number, or the group's column is ambiguous.
+            ConfigurationError: there is no such metric, or it is no number.
         """
-        chosen: Metrics | None = metrics if self.group is None else self._group(by)
+        chosen: Metrics | None = metrics
+        if self.group is not None:
+            column, equals, value = self.group.partition("=")
+            chosen = by.get(column, {}).get(value) if equals else by.get("row_kind", {}).get(self.group)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
 
@@ -252,23 +252,6 @@ class Gate:
         key = next((candidate for candidate in candidates if candidate in metrics), None)
         # Without a mean, the first key is a count such as `scored_count`.
         return None if key is None or key.endswith("_count") else key
-
-    def _group(self, by: Groups) -> Metrics | None:
-        """Return the metrics of the gate's group; None if no row belongs to it.
-
-        Raises:
-            ConfigurationError: several columns have the value that names the group.
-        """
-        assert self.group is not None
-        column, equals, value = self.group.partition("=")
-        if equals:
-            return by.get(column, {}).get(value)
-
-        # A value without a column, such as `call` or `de`, must be the value of only one column.
-        groups = [(column, values[self.group]) for column, values in by.items() if self.group in values]
-        if len(groups) > 1:
-            raise self._error("write " + " or ".join(f"[{column}={self.group}]" for column, _ in groups))
-        return groups[0][1] if groups else None
 
 
 def _rate_text(rate: float, required: float) -> str:

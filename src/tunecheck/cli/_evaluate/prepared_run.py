@@ -344,7 +344,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         prepared = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
 
     for gate in gates:
-        gate.check_names(list(prepared.evaluators), options.group_by or [])
+        gate.check_names(list(prepared.evaluators))
         gate.check_scale(prepared.evaluators)
 
     if prepared.is_gated and prepared.simulated:

@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
 """The most values of a grouping column, notes on a short page, and reasons under one heading."""
+_ROW_COUNTS: Sequence[tuple[str, str, views.Style]] = (
+    ("not_applicable_count", "not applicable", "dim"), ("error_count", "errors", "bad"),
+)  # fmt: skip
+"""Counts of rows in the main table, with their labels and styles."""
 _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "met": ("gate met", "good"),
     "not met": ("gate NOT met", "bad"),
@@ -302,26 +306,20 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
     rows: list[list[views.Sentence]] = []
     for name, evaluator in page.evaluators.items():
         judge = page.judges.get(name)
-        for line in lines_of(name, evaluator, [page.result.metrics, *kinds.values()]):
-            is_main = line.style == "strong"
-            remark = f", {judge.raw_label}" if is_main and judge is not None else ""
-            rows.append(_cells(line, remark))
+        main, *others = lines_of(name, evaluator, [page.result.metrics, *kinds.values()])
+        if judge is not None:
+            main[0] = views.Words(f"{views.text_of(main[0])}, {judge.raw_label}", "strong", foreign=True)
+            if judge.corrected is not None:
+                others.insert(0, _line(judge.corrected_label, [corrected_text(judge.corrected)], "dim"))
 
-            # The interval stands between the figure of all rows and those of the kinds.
-            if intervals is not None:
-                rows[-1].insert(2, intervals.get(name, "–") if is_main else "")
-            if is_main and judge is not None and judge.corrected is not None:
-                rows.append(_cells(Line("dim", judge.corrected_label, (corrected_text(judge.corrected),))))
+        # The interval stands between the figure of all rows and those of the kinds.
+        if intervals is not None:
+            for line in (main, *others):
+                line.insert(2, intervals.get(name, "–") if line is main else "")
+        rows += [main, *others]
     if intervals is not None:
         heads.insert(1, "95% interval")
     return views.Table(["", *heads], rows)
-
-
-def _cells(line: Line, remark: str = "") -> list[views.Sentence]:
-    """Return a line of the main table as styled cells; the remark follows its label."""
-    is_main = line.style == "strong"
-    label = views.Words(f"{'' if is_main else '  '}{clean(line.label, 60)}{remark}", line.style, foreign=is_main)
-    return [label, *(views.Words(cell, "" if is_main else line.style) for cell in line.cells)]
 
 
 def _without_skill(page: RunPage) -> Iterator[views.Text]:
@@ -509,34 +507,28 @@ def _facts(page: RunPage) -> dict[str, str]:
 # -- the main table
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the table, with a cell for all rows and for each group.
-
-    Its style is `strong` for an evaluator, `dim` for one of its figures, `bad` for errors.
-    """
-
-    style: views.Style
-    label: str
-    cells: tuple[str, ...]
-
-
-def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
-    """Yield an evaluator's lines; `groups` are the metrics of all rows, then of each group."""
+def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[list[views.Sentence]]:
+    """Yield an evaluator's lines: a label, and a cell for each group; `groups` are the metrics of all rows first."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
     # Another main figure is named, such as `rouge f1`.
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
-    yield Line("strong", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
+    yield _line(label, [_figure(name, main, evaluator, metrics) for metrics in groups], "strong")
 
     for key in others:
         words = key.replace("pass_at_", "pass@").replace("pass_hat_", "pass^").replace("_", " ")
         label = "mean" if key in (evaluator.primary, name) else words
-        yield Line("dim", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
+        yield _line(label, [_figure(name, key, evaluator, metrics) for metrics in groups], "dim")
 
-    for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
+    for key, label, style in _ROW_COUNTS:
         if groups[0].get(f"{name}.{key}"):
-            cells = tuple(results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups)
-            yield Line("bad" if key == "error_count" else "dim", label, cells)
+            yield _line(label, [results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups], style)
+
+
+def _line(label: str, cells: Iterable[str], style: views.Style) -> list[views.Sentence]:
+    """Return a line of the main table: of an evaluator if it is `strong`, else indented and with styled cells."""
+    is_main = style == "strong"
+    words = views.Words(f"{'' if is_main else '  '}{clean(label, 60)}", style, foreign=is_main)
+    return [words, *(views.Words(cell, "" if is_main else style) for cell in cells)]
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
