@@ -194,8 +194,8 @@ class Gate:
         """
         chosen: Metrics | None = metrics
         if self.group is not None:
-            column, equals, value = self.group.partition("=")
-            chosen = by.get(column, {}).get(value) if equals else by.get("row_kind", {}).get(self.group)
+            column, equals, wanted = self.group.partition("=")
+            chosen = by.get(column, {}).get(wanted) if equals else by.get("row_kind", {}).get(self.group)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
 

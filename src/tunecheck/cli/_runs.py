@@ -280,8 +280,9 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     else:
         raise ConfigurationError(f"{options.run} is not a run folder: name the report's path with --out FILE")
 
-    pairing = {"pair_by": options.pair_by, "cluster": options.cluster}
-    write_report(options.run, path, against=others, results_dir=options.folder, **pairing)
+    write_report(
+        options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder
+    )
 
     note_changed(*(run for run in runs if run is not None))
     print_path(path)
