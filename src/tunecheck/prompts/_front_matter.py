@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
@@ -19,6 +19,7 @@ import msgspec
 from tunecheck._describe import Written, read_as, shown_value
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
+from tunecheck._messages import did_you_mean
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
@@ -186,6 +187,17 @@ class Front:
         """Return the text at this path, or None if it is absent or blank."""
         text = self.text(*path)
         return text if text and text.strip() else None
+
+    def one_of(self, known: Sequence[str], default: str, *path: str | int) -> str:
+        """Return the text at this path, or the default if it is absent or blank.
+
+        Raises:
+            PromptError: the text is not among the known words.
+        """
+        word = self.filled_text(*path) or default
+        if word not in known:
+            raise self.error(path, f"{shown_value(word)} is not supported{did_you_mean(word, known)}")
+        return word
 
     def required_text(self, *path: str | int) -> str:
         """Return the text at this path.

@@ -58,7 +58,8 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
         PromptError: a key or the template is wrong; the message names file, line and key.
     """
     front = file.front
-    _check_api(front)
+    if front.mapping("model"):
+        front.one_of(("chat",), "chat", "model", "api")
     refuse_secrets(front, "model", "parameters")
     refuse_secrets(front, "model", "configuration", references=True)
 
@@ -77,6 +78,8 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     written = front.mapping("model", "parameters")
     resolved = front.from_environment(written, ("model", "parameters"), secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
+    samples = object_or_empty(resolved).get("n")
+    wants_all = front.one_of(("first", "all"), "first", "model", "response") == "all" and samples is not None
 
     return prompt.Prompt(
         name=front.text("name") or file.stem,
@@ -87,7 +90,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         notes=(),
-        extra={**_judge_samples(front, object_or_empty(resolved).get("n")), **read_judge(front)},
+        extra={**({"samples": samples} if wants_all else {}), **read_judge(front)},
         digest=prompt.digest("prompty1", file, inputs, images, secrets),
         _file=file,
         _template=template,
@@ -98,27 +101,6 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
 def _may_open_message(text: str) -> bool:
     """Return whether a text of the template has a role header, or is a word from which it may make a header."""
     return text.strip().lower() in ("role", *_ROLES) or _ROLE.search(text) is not None
-
-
-def _check_api(front: Front) -> None:
-    """Raise PromptError unless the prompt is for the chat completions API, the default."""
-    api = front.text("model", "api") if front.mapping("model") else None
-    if api == "completion":
-        raise front.error(("model", "api"), "the completion API is not supported: use `api: chat` and add roles below")
-    if api not in (None, "chat"):
-        raise front.error(("model", "api"), f"{shown_value(api)} is not supported{did_you_mean(api, ['chat'])}")
-
-
-def _judge_samples(front: Front, number: JSON) -> dict[str, JSON]:
-    """Return `{"samples": number}` if `response` is "all"; an empty dict if it is "first", which needs one answer.
-
-    `number` is the parameter `n`, or None.
-    """
-    response = (front.text("model", "response") or "first").lower()
-    if response not in ("first", "all"):
-        hint = did_you_mean(response, ("first", "all"))
-        raise front.error(("model", "response"), f"must be first or all, not {shown_value(response)}{hint}")
-    return {"samples": number} if response == "all" and number is not None else {}
 
 
 def _sample_names(front: Front) -> Collection[str]:
@@ -227,10 +209,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         problem = "Tunecheck cannot look up prompt flow connections: write the endpoint here"
         raise front.error((*path, "connection"), problem)
 
-    kind = front.filled_text(*path, "type") or _implied_kind(configuration)
-    if kind not in (prompt.AZURE, prompt.OPENAI):
-        known = (prompt.AZURE, prompt.OPENAI)
-        raise front.error((*path, "type"), f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}")
+    kind = front.one_of((prompt.AZURE, prompt.OPENAI), _implied_kind(configuration), *path, "type")
 
     # If only the model is given, Azure's loader reads the rest from the environment.
     prefix = "AZURE_OPENAI" if kind == prompt.AZURE else "OPENAI"

@@ -29,7 +29,6 @@ from types import MappingProxyType
 
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON, ValuePath
-from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts import _prompt as prompt
 from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
@@ -401,9 +400,7 @@ def _language(front: Front) -> LanguageName:
         # `format: jinja2` and `format: {kind: jinja2}` mean the same.
         given = front.mapping("template").get(key)
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
-        kinds[key] = front.filled_text(*path) or kinds[key]
-        if kinds[key] not in known:
-            raise front.error(path, f"{shown_value(kinds[key])} is not supported: write {known[0]}")
+        kinds[key] = front.one_of(known, kinds[key], *path)
 
     if front.value("template", "format", "strict") is False:
         problem = "false is not supported: attributes of role headers are not sent; leave this key out"
@@ -460,23 +457,15 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     if isinstance(front.value("model"), str) or not front.mapping("model", "connection"):
         return None
 
-    kind = front.filled_text("model", "connection", "kind") or ""
-    known = ("key", "anonymous", "foundry")
-    if kind not in known:
-        problem = f"{kind!r} is not one of {', '.join(known)}{did_you_mean(kind, known)}"
-        raise front.error(("model", "connection", "kind"), problem)
-
-    provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
+    kind = front.one_of(("key", "anonymous", "foundry"), "", "model", "connection", "kind")
+    default = "foundry" if kind == "foundry" else "openai"
+    provider = front.one_of(("openai", "foundry", "azure"), default, "model", "provider")
     key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))
 
     if provider == "openai":
         return prompt.definition_of(
             prompt.OPENAI, endpoint or prompt.OPENAI_URL, front.required_text("model", "id"), key=key
         )
-
-    if provider not in ("foundry", "azure"):
-        problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
-        raise front.error(("model", "provider"), problem)
 
     if endpoint is None:
         raise front.error(("model", "connection", "endpoint"), "is missing")
