@@ -210,14 +210,8 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: the answer is nested too deeply to be stored.
     """
-    parts: list[JSON] = [getattr(answer, name) for name in _TEXTS]
-    parts += [[dict(call) for call in answer.tool_calls], dict(answer.reasoning_fields)]
-    if redactor.answer(parts) is parts:  # nothing to mask, as in most answers
-        return answer
-
     columns = answer.journaled()
-    masked = redactor.answer(columns)
-    assert isinstance(masked, dict)
+    masked = object_or_empty(redactor.answer(columns))
     return answer if masked == columns else replace(Completion.of_columns(masked), masked=True)
 
 

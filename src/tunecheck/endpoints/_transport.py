@@ -449,16 +449,11 @@ _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
 }
 """The error of a status, with advice."""
 
-_PASSING = frozenset({408, 409, 425, 429})
-"""Statuses below 500 that may be gone at the next attempt: timeout, conflict, too early, too many requests."""
+_PASSING = frozenset({408, 409, 425, 429, *range(500, 600)} - {501, 505})
+"""Statuses that may be gone at the next attempt: timeout, conflict, too early, too many requests, and server errors.
 
-_NEVER = frozenset({501, 505})
-"""Statuses from 500 on that no retry changes: not implemented, HTTP version not supported."""
-
-
-def _is_passing(status: int) -> bool:
-    """Return whether a retry may succeed: status 408, 409, 425, 429, or 5xx except 501 and 505."""
-    return status in _PASSING or (500 <= status <= 599 and status not in _NEVER)
+No retry changes 501 (not implemented) and 505 (HTTP version not supported).
+"""
 
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
@@ -504,7 +499,7 @@ def error_failure(
     for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
     return AttemptFailed(
         error,
-        retry=not for_good and (status < 300 or _is_passing(status)),
+        retry=not for_good and (status < 300 or status in _PASSING),
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
         refused=kind is RefusedError or no_model,

@@ -14,7 +14,6 @@ The readers of both dialects make a Template, which gives them its variables. Re
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, did_you_mean
+from tunecheck._messages import clean
 
 # -- texts that know which of their parts come from the template
 
@@ -228,9 +227,6 @@ Raises:
 LanguageName = Literal["jinja2", "jinja2 trimmed", "nunjucks"]
 """`jinja2 trimmed` drops the line feed after a block, like Azure and prompt flow."""
 
-# Jinja's message about a name that it does not know: "No filter named 'uper'."
-_UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>[^']*)'")
-
 _SHARED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr)
 """Node types with the same meaning in Nunjucks. Others are refused in Nunjucks templates."""
 
@@ -263,7 +259,7 @@ class Template:
             _refuse_unsupported(tree, nunjucks=environment.nunjucks)
             code = environment.compile(_Rewriter().visit(tree))
         except TemplateSyntaxError as error:
-            raise PromptError(f"{where(error.lineno)}: {clean(_syntax_problem(error, environment), 300)}") from None
+            raise PromptError(f"{where(error.lineno)}: {clean(error.message or 'not a template', 300)}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
@@ -319,18 +315,6 @@ class Template:
                 line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
             traceback = traceback.tb_next
         return line
-
-
-def _syntax_problem(error: TemplateSyntaxError, environment: jinja2.Environment) -> str:
-    """Return the text of a syntax error; for an unknown filter or test, with a similar name."""
-    unknown = _UNKNOWN.match(error.message or "")
-    if unknown is None:
-        return error.message or "not a template"
-
-    kind, name = unknown["kind"], unknown["name"]
-    known_names = environment.filters if kind == "filter" else environment.tests
-    usable = [known for known in known_names if " " not in known]  # names with a space are our own, see _filter_name
-    return f"there is no {kind} {name!r}{did_you_mean(name, usable)}"
 
 
 def _reason(error: BaseException) -> str:
