@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.judge_parts import chat
 from tests.tables import cases
 
-from tunecheck import EndpointError, evaluate
-from tunecheck.cli import main
+from tunecheck import EndpointError
 from tunecheck.endpoints import ApiFacts, ChatRequest, Endpoint, Redactor, check_endpoint, load_endpoint
 from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._transport import Reply, error_failure
@@ -212,83 +210,3 @@ async def test_a_limit_that_the_service_refuses_is_not_raised_to() -> None:
 
     with FaultServer(plan) as server:
         assert await answers(model(server, parameters={"max_tokens": 800}), may_raise_limit=True) == [""]
-
-
-# -- the model that answers
-
-
-def naming(model: str) -> Callable[[Request, int], Step]:
-    """A server whose replies name this model."""
-    choice = {"finish_reason": "stop", "message": {"content": "yes"}}
-    return lambda *_: answer({"model": model, "choices": [choice]})
-
-
-@pytest.mark.parametrize(
-    ("requested", "named"),
-    [
-        ("gpt-4o", "gpt-4o-2024-08-06"),
-        ("gpt-4", "gpt-4-0613"),
-        ("mistral-large-latest", "mistral-large-2411"),
-        ("meta-llama/Llama-3.1-8B", "llama-3.1-8b"),
-        ("mine", "/models/mine"),
-        ("mine", "/mnt/azureml/outputs/checkpoint"),
-        ("gpt-3.5-turbo", "qwen2.5-7b-instruct-q4_k_m.gguf"),
-        ("gpt-3.5-turbo", "ggml-org/gemma-3-1b-it-GGUF:Q4_K_M"),
-        ("llama3", "llama3:latest"),
-        ("llama3", "llama3:8b"),
-        ("openai/gpt-4o:nitro", "openai/gpt-4o"),
-    ],
-)
-async def test_another_spelling_of_the_models_name_is_no_other_model(requested: str, named: str) -> None:
-    with FaultServer(naming(named)) as server:
-        endpoint = model(server, model=requested)
-        assert await answers(endpoint) == ["yes"]
-    assert [*endpoint.facts.sentences()] == []
-
-
-@pytest.mark.parametrize(
-    ("requested", "named"),
-    [("mine", "llama-2-7b"), ("mine-v1", "mine-v2"), ("llama3:8b", "llama3:70b"), ("gpt-4", "gpt-4o"), ("mine", "m")],
-)
-async def test_a_server_that_answers_as_another_model_is_told_once(requested: str, named: str) -> None:
-    with FaultServer(naming(named)) as server:
-        endpoint = model(server, model=requested)
-        assert await answers(endpoint, 3) == ["yes"] * 3
-        keys = {request.key for request in server.requests}
-    assert [*endpoint.facts.sentences()] == [
-        f"replies name another model, {named}: check which model the server has loaded"
-    ]
-    assert all("-" not in key for key in keys)  # the same key is sent again after the fact is known
-
-
-async def test_a_gateway_with_several_models_is_told_with_the_first_one() -> None:
-    with FaultServer(lambda request, number: naming(f"llama-{number}")(request, number)) as server:
-        endpoint = model(server, model="mine")
-        assert await answers(endpoint, 1) == ["yes"]
-        facts = endpoint.facts
-        assert await answers(endpoint, 3) == ["yes"] * 3
-    assert endpoint.facts is facts  # changed facts would make calls learn again what the API refuses
-
-
-async def test_a_deployment_of_azure_may_be_named_after_anything() -> None:
-    with FaultServer(naming("gpt-4o-2024-08-06")) as server:
-        url = server.url.removesuffix("/score")
-        endpoint = load_endpoint({"kind": "azure_openai", "url": url, "deployment": "mine", "auth": {"type": "none"}})
-        assert await answers(endpoint) == ["yes"]
-    assert [*endpoint.facts.sentences()] == []
-
-
-def test_a_run_notes_the_other_model_and_check_says_so_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with FaultServer(naming("\x1b[31mllama-2-7b")) as server:
-        url = server.url.removesuffix("/score") + "/v1"
-        path = tmp_path / "mine.yaml"
-        path.write_text(f"kind: openai\nurl: {url}\nmodel: mine\nauth: {{type: none}}\n")
-        rows = [{"query": "Is it?"}, {"query": "Is it not?"}]
-        result = evaluate(data=rows, target=load_endpoint(path), evaluators={"n": lambda response: 1})
-        main(["check", str(path)])
-    sentence = "replies name another model, [31mllama-2-7b: check which model the server has loaded"
-    assert [note for note in result.notes if "another model" in note] == [f"endpoint 'mine': {sentence}"]
-    assert sentence in " ".join(capsys.readouterr().out.split())

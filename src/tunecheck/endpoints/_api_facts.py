@@ -91,14 +91,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The refusals of an API so far.
 
     `parameters` are the refused parameters, with the sent value if it was a number. `formats` are the refused types of
-    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning. `model` is
-    another model than the requested one that replies name. `repeats`: pieces of streams repeat earlier ones.
+    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning. `repeats`:
+    pieces of streams repeat earlier ones.
     """
 
     parameters: dict[str, bool | int | float | None] = {}
     formats: tuple[str, ...] = ()
     room: int | None = None
-    model: str | None = None
     repeats: bool = False
 
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
@@ -169,29 +168,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"
-        if self.model:
-            yield f"replies name another model, {self.model}: check which model the server has loaded"
         if self.repeats:
             yield f"{REPEATING}: update the server or its tool parser"
-
-
-# The name of a file with a model: "/models/llama-3-8b" or "Qwen2.5-7B-Instruct-Q4_K_M.gguf".
-_FILE = re.compile(r"(?i)\A[/~]|[.-](?:gguf|ggml|bin|safetensors)\b")
-# The path before a name, and the tag "latest": both parts of "library/llama3:latest" but "llama3".
-_PATH_OR_LATEST = re.compile(r"\A.*[/\\]|[:-]latest\Z")
-# A version after a name: "-0613", "@20240620", "-2024-08-06" or ":8b-instruct".
-_VERSION = r"(?:[-@_]?\d{3,8}|[-@_]?\d{4}-\d\d-\d\d|:.*)?"
-
-
-def is_other_model(requested: str, named: str) -> bool:
-    """Return whether a reply names another model than the requested one.
-
-    Case, the path before the name, and a date or tag that only one of the names has make no difference: `gpt-4o` and
-    `gpt-4o-2024-08-06` are the same model. llama.cpp names its file, whatever was requested.
-    """
-    names = (_PATH_OR_LATEST.sub("", name[:1_000].casefold()) for name in (requested, named))
-    shorter, longer = sorted(names, key=len)
-    return not (re.fullmatch(re.escape(shorter) + _VERSION, longer) or _FILE.search(named))
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

@@ -30,7 +30,7 @@ from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import REPEATS, read_usage
-from tunecheck.endpoints._api_facts import ApiFacts, is_other_model
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._auth import (
     TYPES_BY_FIELD,
     Auth,
@@ -342,7 +342,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
 
                 if learned is None:
-                    self._notice(reply)
+                    # With new facts for each reply, other calls could not store what they learn.
+                    if object_or_empty(reply).get(REPEATS) is True and not self.facts.repeats:
+                        self.facts = msgspec.structs.replace(self.facts, repeats=True)
                     return completion
 
             # Facts that another call has stored meanwhile stay; if they do not suffice, this call learns again.
@@ -374,25 +376,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
             first_token_ms=exchange.first_token_ms,
         )
         return completion, reply
-
-    def _notice(self, reply: JSON) -> None:
-        """Note in `facts` if a reply names another model, or if its stream repeated pieces.
-
-        Azure names the model of a deployment, so the names differ. Only the first other model is kept: with new facts
-        for each reply of a gateway with several models, other calls could not store what they learn.
-        """
-        about, changes = object_or_empty(reply), dict[str, object]()
-        named, model = about.get("model"), self._model
-        if model and isinstance(named, str) and named != model and not self.facts.model:
-            is_azure = "azure" in f"{self.kind} {urlsplit(self._url).hostname}"
-            if not is_azure and is_other_model(model, named):
-                changes["model"] = self._redactor.line(named, 100)
-
-        if about.get(REPEATS) is True and not self.facts.repeats:
-            changes["repeats"] = True
-
-        if changes:
-            self.facts = msgspec.structs.replace(self.facts, **changes)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the definition, without connections and without secrets."""
