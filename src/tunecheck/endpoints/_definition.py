@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tunecheck import plugins
 from tunecheck._describe import shown_value
@@ -22,9 +21,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import Definition, Endpoint, Place
 from tunecheck.formats._reading import AUTO, choose_profile
-
-if TYPE_CHECKING:
-    from tunecheck._yaml import Document
 
 _FOLDER = "endpoints"
 """The workspace's folder of definitions."""
@@ -119,23 +115,16 @@ def read_definition(
     """
     from tunecheck._yaml import Document, read_yaml
 
+    folder = workspace or Path()
     if isinstance(source, Mapping):
         try:
             document = Document("endpoint definition", plain(dict(source)), {})
         except TypeError as error:
             raise ConfigurationError(f"endpoint definition: {error}") from None
-        return _definition(document, name, workspace or Path())
+    else:
+        path = _find_definition(Path(source), folder)
+        document, name, folder = read_yaml(path), name or path.stem, path.parent
 
-    path = _find_definition(Path(source), workspace or Path())
-    return _definition(read_yaml(path), name or path.stem, path.parent)
-
-
-def _definition(document: Document, name: str | None, folder: Path) -> Definition:
-    """Return the definition in a document; `kind` is also the default name.
-
-    Raises:
-        ConfigurationError: the document is no mapping, or has no valid `kind`.
-    """
     values = document.value
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:`")

@@ -20,6 +20,10 @@ TOKEN_BURST_S = 10.0
 """Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
 
 
+_LONGEST_DATE = 64
+"""Characters of a Retry-After header that are read."""
+
+
 class Clock:
     """Monotonic time, wall-clock time and sleep, in seconds. Tests replace it."""
 
@@ -272,18 +276,13 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     The headers are `retry-after-ms`, `x-ms-retry-after-ms`, and Retry-After in seconds or as a date. `now` is in
     seconds since the epoch.
     """
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        milliseconds = _finite_number(headers.get(name))
-        if milliseconds is not None:
-            return milliseconds / 1000
-
-    text = headers.get("retry-after")
-    seconds = _finite_number(text)
-    if seconds is not None or not text or len(text) > 64:
-        return seconds
+    for name, unit_s in (("retry-after-ms", 0.001), ("x-ms-retry-after-ms", 0.001), ("retry-after", 1)):
+        number = _finite_number(headers.get(name))
+        if number is not None:
+            return number * unit_s
 
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")[:_LONGEST_DATE]).timestamp() - now)
     except (ValueError, TypeError, OverflowError, IndexError, OSError):
         return None
 

@@ -67,7 +67,12 @@ class RequestTemplate:
 
         def value_of(name: str) -> JSON:
             """Return the value for a reference; raise ValueError if it names a missing column."""
-            return values[name] if name in values else _column(request, name)
+            if name in values:
+                return values[name]
+            value = find_value(request.row.values if request.row else {}, parse_path(name)[1:])
+            if isinstance(value, Missing):
+                raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")
+            return value
 
         def filled(value: JSON) -> JSON:
             """Fill in the references of a part of the body; drop fields whose reference is `left_out`."""
@@ -113,15 +118,3 @@ class RequestTemplate:
             raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
         self.references.add(str(first))
         return match[0]
-
-
-def _column(request: ChatRequest, name: str) -> JSON:
-    """Return the row's value for the reference `name`, such as `data.answer`.
-
-    Raises:
-        ValueError: the request has no row, or the row has no such column.
-    """
-    value = find_value(request.row.values, parse_path(name)[1:]) if request.row else None
-    if request.row is None or isinstance(value, Missing):
-        raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")
-    return value

@@ -226,22 +226,15 @@ class Prompt:
 
         bound: dict[str, JSON] = {}
         for name, known in self.inputs.items():
-            if name in values:
-                try:
-                    bound[name] = self._insertable(known, plain(values[name], path=name))
-                except TypeError as error:
-                    raise PromptRenderError(f"{self.source}: the input {error}") from None
-            # Else the template tests the name itself, with `default(…)` or `is defined`, so it stays undefined.
-            elif not self._template.may_lack(name):
-                bound[name] = self._insertable(known, known.default)
+            # The template tests the name itself, with `default(…)` or `is defined`, so it stays undefined.
+            if name not in values and self._template.may_lack(name):
+                continue
+            try:
+                value = plain(values[name], path=name) if name in values else known.default
+                bound[name] = value if known.insert is None else known.insert(value)
+            except TypeError as error:
+                raise PromptRenderError(f"{self.source}: the input {error}") from None
         return bound
-
-    def _insertable(self, known: PromptInput, value: JSON) -> JSON:
-        """Convert an input's value for the template, so that its messages and images are inserted as such."""
-        try:
-            return value if known.insert is None else known.insert(value)
-        except TypeError as error:
-            raise PromptRenderError(f"{self.source}: the input {known.name} {error}") from None
 
     def __repr__(self) -> str:
         return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"

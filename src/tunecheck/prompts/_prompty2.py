@@ -419,7 +419,7 @@ def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInpu
         type=item.kind,
         default=default,
         required=item.default is None and not optional,
-        insert=functools.partial(_insertion, item.kind) if item.kind in _INSERTED_KINDS else None,
+        insert=functools.partial(_insertion, item.name, item.kind) if item.kind in _INSERTED_KINDS else None,
     )
 
 
@@ -535,39 +535,37 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 # -- inputs that are not text
 
 
-def _insertion(kind: str, value: JSON) -> Inserted:
+def _insertion(name: str, kind: str, value: JSON) -> Inserted:
     """Convert an input of kind thread, image, audio or file to the messages or the part that the template inserts.
 
     Raises:
-        TypeError: the value is not of this kind.
+        TypeError: the value is not of this kind; the message begins with the input's name.
     """
     if not value:
         return Inserted.instead(kind)
 
     if kind == "thread":
-        return Inserted.instead(kind, messages=list(_thread(value)))
+        return Inserted.instead(kind, messages=list(_thread(name, value)))
 
-    if not isinstance(value, str):
-        raise TypeError(f"must be a text with the address of the {kind}, not {shown_value(value)}")
+    if not isinstance(value, str) or (kind == "image" and not prompt.is_url(value)):
+        raise TypeError(f"{name} must be the address or the data of the {kind}, not {shown_value(value)}")
 
-    if kind == "image":
-        if not prompt.is_url(value):
-            raise TypeError(f"must be an image's address or data, not {shown_value(value)}")
-        return Inserted.instead(kind, part={"type": "image_url", "image_url": {"url": value}})
-    if kind == "audio":
-        return Inserted.instead(kind, part={"type": "input_audio", "input_audio": {"data": value, "format": "wav"}})
-
-    return Inserted.instead(kind, part={"type": "file", "file": {"url": value}})
+    key, content = {
+        "image": ("image_url", {"url": value}),
+        "audio": ("input_audio", {"data": value, "format": "wav"}),
+        "file": ("file", {"url": value}),
+    }[kind]
+    return Inserted.instead(kind, part={"type": key, key: dict[str, JSON](content)})
 
 
-def _thread(value: JSON) -> Iterator[dict[str, JSON]]:
+def _thread(name: str, value: JSON) -> Iterator[dict[str, JSON]]:
     """Yield the messages of a conversation, with their roles in lower case; one message may stand without a list.
 
     Raises:
-        TypeError: an item is not a message with a known role.
+        TypeError: an item is not a message with a known role; the message begins with the input's `name`.
     """
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:
-            raise TypeError(f"must be a list of messages, each with a role, not {shown_value(message)}")
+            raise TypeError(f"{name} must be a list of messages, each with a role, not {shown_value(message)}")
         yield {"role": role.lower(), **{key: item for key, item in message.items() if key != "role"}}

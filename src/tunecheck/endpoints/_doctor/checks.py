@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from tunecheck._errors import PluginError
@@ -186,27 +187,19 @@ def _names_are_kept(answers: Answers) -> Diagnosis:
 _MODEL_OR_PARSER = "if the raw text is right, the tool parser is wrong, else the chat template or the model"
 
 
-def _right_call_for(question: str) -> Callable[[Answers], Diagnosis]:
-    """Return a check that the answer to a question has the right call."""
-    name, expected = RIGHT[question].function, RIGHT[question].arguments
+def _right_call(question: str, answers: Answers) -> Diagnosis:
+    """Check that the answer to a question calls the right function with the right arguments (others may be added)."""
+    right, answer = RIGHT[question], answers[question]
+    arguments = answer.arguments_of(right.function)
+    if arguments is None:
+        return Diagnosis("fail", f"{right.function} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
 
-    def check(answers: Answers) -> Diagnosis:
-        """Check that the right function was called with the right arguments (others may be added)."""
-        answer = answers[question]
-        arguments = answer.arguments_of(name)
-        if arguments is None:
-            return Diagnosis("fail", f"{name} was not called; the answer: {answer.shown()}", _MODEL_OR_PARSER)
-
-        wrong = [key for key, value in expected.items() if not _equal_in_json(arguments.get(key), value)]
-        if wrong:
-            pairs = ", ".join(
-                f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(expected[key]).decode()}"
-                for key in wrong
-            )
-            return Diagnosis("fail", pairs, _MODEL_OR_PARSER)
-        return Diagnosis("pass", answer.shown())
-
-    return check
+    pairs = [
+        f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(value).decode()}"
+        for key, value in right.arguments.items()
+        if not _equal_in_json(arguments.get(key), value)
+    ]
+    return Diagnosis("fail", ", ".join(pairs), _MODEL_OR_PARSER) if pairs else Diagnosis("pass", answer.shown())
 
 
 def _equal_in_json(value: JSON, expected: JSON) -> bool:
@@ -560,10 +553,10 @@ CHECKS = (
     DoctorCheck("arguments are JSON", ("call",), _arguments_are_json),
     DoctorCheck("names are kept", ("call",), _names_are_kept),
     DoctorCheck("enums are obeyed", ("call",), _enum_is_obeyed, needs_whole=True),
-    DoctorCheck("types are kept", ("typed",), _right_call_for("typed"), needs_whole=True),
-    DoctorCheck("nested arguments", ("nested",), _right_call_for("nested"), needs_whole=True),
-    DoctorCheck("quotes and scripts", ("quoted",), _right_call_for("quoted"), needs_whole=True),
-    DoctorCheck("long lists of tools", ("long",), _right_call_for("long"), needs_whole=True),
+    DoctorCheck("types are kept", ("typed",), partial(_right_call, "typed"), needs_whole=True),
+    DoctorCheck("nested arguments", ("nested",), partial(_right_call, "nested"), needs_whole=True),
+    DoctorCheck("quotes and scripts", ("quoted",), partial(_right_call, "quoted"), needs_whole=True),
+    DoctorCheck("long lists of tools", ("long",), partial(_right_call, "long"), needs_whole=True),
     DoctorCheck("parallel calls", ("parallel",), _calls_in_parallel, needs_whole=True),
     DoctorCheck(
         "tool results are understood",
