@@ -280,19 +280,23 @@ _HIDDEN_TOKENS = 40
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     """Check that reasoning is neither in the answers' text, nor instead of it, nor hidden."""
-    leaked = next((answer for answer in answers.answered if answer.thinks_aloud), None)
+    thoughtful = [answer for answer in answers.answered if answer.completion.reasoning]
+    leaked = next(
+        (each for each in thoughtful if str(each.completion.reasoning) in (each.completion.raw_text or "")), None
+    )
     if leaked is not None:
         advice = f"{answers.serving.advice('reasoning')}; Tunecheck itself separates reasoning from answers"
         return Diagnosis("fail", f"an answer's text contains reasoning: {clean(leaked.raw_text, 120)}", advice)
 
-    empty = next((answer for answer in answers.answered if answer.is_all_reasoning), None)
+    whole = (answer for answer in thoughtful if not answer.ended_by_length)
+    empty = next((answer for answer in whole if not (answer.text or answer.completion.tool_calls)), None)
     if empty is not None:
         evidence = f"an answer consists of reasoning, and its text is empty: {clean(empty.completion.reasoning, 120)}"
         return Diagnosis("fail", evidence, "leave out the reasoning parser, or choose the parser of the model's family")
 
-    reasoning = next((answer.completion.reasoning for answer in answers.answered if answer.completion.reasoning), None)
-    if reasoning:
-        return Diagnosis("pass", f"the service returns reasoning apart from the text: {clean(reasoning, 100)}")
+    if thoughtful:
+        excerpt = clean(thoughtful[0].completion.reasoning, 100)
+        return Diagnosis("pass", f"the service returns reasoning apart from the text: {excerpt}")
 
     # Hidden reasoning costs output tokens without text.
     for answer in answers.answered:
@@ -435,7 +439,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     if answers.facts.repeats:
         return Diagnosis("fail", REPEATING, "leave stream: out, or update the server or its tool parser")
 
-    if not streamed.answers_something and whole.answers_something:
+    if streamed.is_empty and not whole.is_empty:
         evidence = f"the stream is empty; without streaming, the answer is {whole.shown()}"
         return Diagnosis("fail", evidence, "leave stream: out")
 

@@ -210,18 +210,8 @@ class DoctorAnswer:
         return self.completion.raw_text or self.text
 
     @property
-    def thinks_aloud(self) -> bool:
-        """True if the model wrote its reasoning into the text."""
-        return bool(self.completion.reasoning) and str(self.completion.reasoning) in (self.completion.raw_text or "")
-
-    @property
-    def answers_something(self) -> bool:
-        return bool(self.raw_text or self.completion.reasoning or self.completion.tool_calls)
-
-    @property
-    def is_all_reasoning(self) -> bool:
-        """True if a complete answer contains only reasoning."""
-        return bool(self.completion.reasoning) and not (self.text or self.completion.tool_calls or self.ended_by_length)
+    def is_empty(self) -> bool:
+        return not (self.raw_text or self.completion.reasoning or self.completion.tool_calls)
 
     @property
     def ended_by_length(self) -> bool:

@@ -165,12 +165,10 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         serving = await evidence.find_serving(http) if http else serving
         with_tools = sends_tools and given["call"].error is None
 
-        # Without an answer to `call`, questions with tools would only fail in the same way.
-        further = {name: question for name, question in evidence.QUESTIONS.items() if name not in given}
-        allowed = [name for name, question in further.items() if with_tools or not question.tools]
-
-        # Only chat completions can be streamed.
-        given |= await answers_to([name for name in allowed if is_chat or not further[name].parameters.get("stream")])
+        # Without an answer to `call`, questions with tools would only fail in the same way. Only chats can be streamed.
+        names = [name for name, question in evidence.QUESTIONS.items() if with_tools or not question.tools]
+        streams = [name for name in names if evidence.QUESTIONS[name].parameters.get("stream") and not is_chat]
+        given |= await answers_to([name for name in names if name not in (*given, *streams)])
 
     return evidence.Answers(
         given,
