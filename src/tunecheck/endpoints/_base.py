@@ -461,20 +461,21 @@ C = TypeVar("C", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value in a definition, for errors about the value."""
+    """The place of a value in a file that people write, for errors about the value, which are of the type `kind`."""
 
     document: Document
     path: tuple[str | int, ...] = ()
+    kind: type[ConfigurationError] = ConfigurationError
 
     def at(self, *path: str | int) -> Place:
         """Return a place below this one."""
-        return Place(self.document, (*self.path, *path))
+        return Place(self.document, (*self.path, *path), self.kind)
 
     def error(self, problem: str) -> ConfigurationError:
         """Return an error about this value that names the file, the line and the key."""
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
         label = f"{steps}: " if steps else ""
-        return ConfigurationError(f"{self.document.where(*self.path)}: {label}{problem}")
+        return self.kind(f"{self.document.where(*self.path)}: {label}{problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,13 +129,9 @@ class Front:
     document: Document
     folder: PromptFolder
 
-    def message(self, path: ValuePath, problem: str) -> str:
-        """Return the problem as a message with file, line and key."""
-        label = ".".join(map(str, path))
-        return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
-
-    def error(self, path: ValuePath, problem: str) -> PromptError:
-        return PromptError(self.message(path, problem))
+    def error(self, path: ValuePath, problem: str) -> ConfigurationError:
+        """Return a PromptError about the value at this path, with file, line and key."""
+        return Place(self.document, path, PromptError).error(problem)
 
     def with_texts(self, change: Callable[[str, ValuePath], JSON]) -> Front:
         """Return a copy with each text of the data replaced by `change(text, path)`."""
@@ -231,10 +227,7 @@ class Front:
         Raises:
             PromptError: a variable is not set.
         """
-        try:
-            return environment(text, Place(self.document, path), redactor, in_answers=True)
-        except ConfigurationError as error:
-            raise PromptError(str(error)) from None
+        return environment(text, Place(self.document, path, PromptError), redactor, in_answers=True)
 
 
 def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:

@@ -196,7 +196,8 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
         if kind == "function":
             functions.append(_function(front, name, ("tools", key)))
         else:
-            notes.append(front.message(("tools", key), f"is left out, because tools of kind {kind} are not functions"))
+            problem = f"is left out, because tools of kind {kind} are not functions"
+            notes.append(str(front.error(("tools", key), problem)))
     return functions, notes
 
 
