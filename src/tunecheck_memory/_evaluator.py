@@ -13,6 +13,7 @@ ask a judge.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -22,12 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls
 from tunecheck.evaluators import ModelConfig, judge_endpoint, none_if_nan
-from tunecheck.plugins import JSON, Verdict, loads, plain, real_number, to_json
-from tunecheck_memory._kind import FinishedTest, Points, Score, shipped_kind
+from tunecheck.plugins import JSON, Verdict, dumps, loads, plain, real_number, to_json
+from tunecheck_memory._kind import FinishedTest, Kind, Points, Score, shipped_kind
 from tunecheck_memory._kinds.replies import UndecidedError
 
 if TYPE_CHECKING:
-    from tunecheck_memory._judging import MemoryJudges
+    from tunecheck import PromptyEvaluator
 
 
 def read_test(
@@ -143,32 +144,26 @@ class MemoryEvaluator(Evaluator):
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
 
         self._threshold = float(threshold)
-        self._judges: MemoryJudges | None = None
-        if model_config is not None:
-            from tunecheck_memory._judging import MemoryJudges
+        self.endpoint: Endpoint | None = None if model_config is None else judge_endpoint(model_config)
+        self._judges: Mapping[str, PromptyEvaluator] = {}
+        if self.endpoint is not None:
+            from tunecheck_memory._judging import finished_judges
 
-            self._judges = MemoryJudges(judge_endpoint(model_config))
+            self._judges = finished_judges(self.endpoint)
 
         # An instance without a judge is not judged, whatever the class says.
-        vars(self)["judged"] = self._judges is not None
-        super().__init__(
-            threshold=self._threshold, rules=_RULES, judges=None if self._judges is None else self._judges.described()
-        )
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """The judge's endpoint; None without a judge."""
-        return None if self._judges is None else self._judges.endpoint
+        vars(self)["judged"] = bool(self._judges)
+        described: dict[str, JSON] = {name: judge.arguments for name, judge in self._judges.items()}
+        super().__init__(threshold=self._threshold, rules=_RULES, judges=described or None)
 
     @property
     def concurrency(self) -> int | None:
         """The number of rows at once, which is that of the judge's calls; None without a judge."""
-        return None if self._judges is None else self._judges.endpoint.concurrency
+        return None if self.endpoint is None else self.endpoint.concurrency
 
     async def close(self) -> None:
         """Close the judge's connections; a later call opens new ones."""
-        if self._judges is not None:
-            await self._judges.close()
+        await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
     def __call__(
         self,
@@ -192,19 +187,19 @@ class MemoryEvaluator(Evaluator):
         row: dict[str, Any] = locals().copy()  # the columns, by the names of the parameters
         del row["self"]
         test, ruled, questions = self._judge_by_words(row)
-        if not questions or self._judges is None:
+        if not questions:
             return ruled
 
-        judge = self._judges.judge(test)
+        judge = self._judges[prompt_name(test)]
         return self._judge_verdict(test, [judge(**inputs) for inputs in questions])
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
         """Score one test like a call of the evaluator, with the judge's requests made by `calls`."""
         test, ruled, questions = self._judge_by_words(row)
-        if not questions or self._judges is None:
+        if not questions:
             return ruled
 
-        judge = self._judges.judge(test)
+        judge = self._judges[prompt_name(test)]
         return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in questions])
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
@@ -217,12 +212,12 @@ class MemoryEvaluator(Evaluator):
         test = read_test(**row)
         found = judge_by_words(test) if own is None else Score(min(1.0, max(0.0, float(own))), (), sure)
 
-        questions = self._judges.questions(test) if self._judges is not None else []
+        questions = judge_questions(test) if self._judges else []
         if isinstance(found, Score):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, found, by), [] if found.sure else questions
 
-        hint = "; give a judge with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
+        hint = "" if self._judges else "; give a judge with --judge ENDPOINT (in Python model_config=…)"
         reason, properties = found.reason + hint, {"dataset": test.title}
         unscored = verdict(
             _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
@@ -231,8 +226,7 @@ class MemoryEvaluator(Evaluator):
 
     def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
         """Return the verdict that combines the judge's verdicts on a test's questions."""
-        assert self._judges is not None
-        score, properties = self._judges.combine(test, verdicts)
+        score, properties = combine_verdicts(test, verdicts)
         return self._verdict(test, score, "judge", properties)
 
     def _verdict(self, test: FinishedTest, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
@@ -296,3 +290,74 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
     if score is None:
         return Undecided(f"only a judge can score {given.title}")
     return replace(score, score=min(1.0, max(0.0, score.score)))
+
+
+# -- the questions that a judge answers
+
+_MOST_SCRIPT = 6_000
+"""The most characters of a test's script in the judge's prompt."""
+
+_MOST_QUESTIONS = 50
+"""The most questions of a test that the judge answers, each with a request of its own."""
+
+
+def judge_questions(test: FinishedTest) -> list[dict[str, object]]:
+    """Return the prompt inputs of each question that the judge must answer to score the test.
+
+    * Each reply is judged against the expected text with its number.
+    * If there is one reply and the kind is `judged_in_parts`, each part ("boat or raft") is a question of its own.
+    * If there is one reply to several expected texts, it must contain all of them, in one question.
+
+    Empty if the test has no expected text or no reply.
+    """
+    expected = [_as_text(answer) for answer in test.expected[:_MOST_QUESTIONS]]
+    replies = list(test.responses)[:_MOST_QUESTIONS]
+    if not replies or not any(expected):
+        return []
+
+    if len(replies) == 1 and (kind := shipped_kind(test.title)) is not None and kind.judged_in_parts:
+        expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
+        replies *= len(expected)
+    elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
+        expected = ["\n".join(expected)]
+
+    # The judge sees the test's statements, but not its other questions.
+    questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
+    script = "\n".join(line for line in test.script if line not in test.questions)
+    script = script if len(script) <= _MOST_SCRIPT else f"{script[:_MOST_SCRIPT]}…"
+    return [
+        {"told": script, "question": question, "expected": answer, "response": reply}
+        for question, answer, reply in zip(questions, expected, replies, strict=False)
+    ]
+
+
+def combine_verdicts(test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
+    """Combine the judge's verdicts on a test: the score is the share of right answers.
+
+    Also returns properties: the first verdict's, with the tokens of all. Unanswered questions are wrong.
+    """
+    name = prompt_name(test)
+    scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
+    # A missing reply counts as wrong. A single verdict stands for the whole reply, which must have all texts.
+    count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
+    reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
+
+    properties = [values for each in verdicts if isinstance(values := each.get(f"{name}_properties"), dict)]
+    combined: dict[str, JSON] = dict(properties[0]) if properties else {}
+    for key in ("input_tokens", "output_tokens"):
+        counts = [tokens for values in properties if isinstance(tokens := values.get(key), int)]
+        combined |= {key: sum(counts)} if counts else {}
+
+    return Score(sum(scores) / count, reasons), {**combined, "prompt": name}
+
+
+def _as_text(answer: JSON) -> str:
+    """Return an expected answer as text: other values than text as JSON, null as an empty text."""
+    if answer is None:
+        return ""
+    return answer if isinstance(answer, str) else dumps(answer).decode()
+
+
+def prompt_name(test: FinishedTest) -> str:
+    """Return the name of the prompt by which a judge scores a test; tests of unknown kinds have the usual one."""
+    return (shipped_kind(test.title) or Kind).judge_prompt

@@ -3,25 +3,23 @@
 Both read prompts from `.prompty` files: the user's in `prompty/`, else the shipped ones in `data/prompts/`.
 
 * `EndpointJudge` answers a question of a running test (`AskJudge`) with the values of the model's answer.
-* `MemoryJudges` scores a finished test: the share of its questions whose reply is right. One reply may have to answer
-  several: see `MemoryJudges.questions`.
+* `finished_judges` answer the questions about a finished test, from which `MemoryEvaluator` makes its score.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.plugins import JSON, CallsMade, Verdict, dumps
+from tunecheck.plugins import JSON, CallsMade, dumps
 from tunecheck_memory._agents import outcome_of
 from tunecheck_memory._events import Outcome
-from tunecheck_memory._kind import AskJudge, FinishedTest, Kind, Score, shipped_kind, shipped_kinds
+from tunecheck_memory._kind import AskJudge, shipped_kinds
 from tunecheck_memory._kinds.scripts import DATA
 
 _WORKSPACE = Path("prompty")
@@ -116,90 +114,7 @@ class _Calls:
         )
 
 
-_MOST_SCRIPT = 6_000
-"""The most characters of a test's script in the judge's prompt."""
-
-_MOST_QUESTIONS = 50
-"""The most questions of a test that the judge answers, each with a request of its own."""
-
-
-class MemoryJudges:
-    """The judges of finished tests: one endpoint, with one prompt for each way to judge."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Load the prompts of all shipped kinds for this endpoint."""
-        self.endpoint = endpoint
-        names = sorted({kind.judge_prompt for kind in shipped_kinds().values()})
-        self._judges = {name: PromptyEvaluator(prompt_file(name), endpoint, name) for name in names}
-
-    def described(self) -> dict[str, JSON]:
-        """Return the arguments of each prompt's judge, which decide its verdicts, by the prompt's name."""
-        return {name: judge.arguments for name, judge in self._judges.items()}
-
-    def questions(self, test: FinishedTest) -> list[dict[str, object]]:
-        """Return the prompt inputs of each question that the judge must answer to score the test.
-
-        * Each reply is judged against the expected text with its number.
-        * If there is one reply and the kind is `judged_in_parts`, each part ("boat or raft") is a question of its own.
-        * If there is one reply to several expected texts, it must contain all of them, in one question.
-
-        Empty if the test has no expected text or no reply.
-        """
-        expected = [_as_text(answer) for answer in test.expected[:_MOST_QUESTIONS]]
-        replies = list(test.responses)[:_MOST_QUESTIONS]
-        if not replies or not any(expected):
-            return []
-
-        if len(replies) == 1 and (kind := shipped_kind(test.title)) is not None and kind.judged_in_parts:
-            expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
-            replies *= len(expected)
-        elif len(replies) == 1 and len(expected) > 1:  # one reply must contain all answers
-            expected = ["\n".join(expected)]
-
-        # The judge sees the test's statements, but not its other questions.
-        questions = [*test.questions, *[""] * len(expected)]  # a kind may have fewer questions than expected answers
-        script = "\n".join(line for line in test.script if line not in test.questions)
-        script = script if len(script) <= _MOST_SCRIPT else f"{script[:_MOST_SCRIPT]}…"
-        return [
-            {"told": script, "question": question, "expected": answer, "response": reply}
-            for question, answer, reply in zip(questions, expected, replies, strict=False)
-        ]
-
-    def judge(self, test: FinishedTest) -> PromptyEvaluator:
-        """Return the judge with the prompt of the test's kind."""
-        return self._judges[_prompt_name(test)]
-
-    def combine(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
-        """Combine the judge's verdicts on a test: the score is the share of right answers.
-
-        Also returns properties: the first verdict's, with the tokens of all. Unanswered questions are wrong.
-        """
-        name = _prompt_name(test)
-        scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
-        # A missing reply counts as wrong. A single verdict stands for the whole reply, which must have all texts.
-        count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
-        reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
-
-        properties = [values for each in verdicts if isinstance(values := each.get(f"{name}_properties"), dict)]
-        combined: dict[str, JSON] = dict(properties[0]) if properties else {}
-        for key in ("input_tokens", "output_tokens"):
-            counts = [tokens for values in properties if isinstance(tokens := values.get(key), int)]
-            combined |= {key: sum(counts)} if counts else {}
-
-        return Score(sum(scores) / count, reasons), {**combined, "prompt": name}
-
-    async def close(self) -> None:
-        """Close the connections of all judges."""
-        await asyncio.gather(*(judge.close() for judge in self._judges.values()))
-
-
-def _as_text(answer: JSON) -> str:
-    """Return an expected answer as text: other values than text as JSON, null as an empty text."""
-    if answer is None:
-        return ""
-    return answer if isinstance(answer, str) else dumps(answer).decode()
-
-
-def _prompt_name(test: FinishedTest) -> str:
-    """Return the name of the prompt by which a judge scores a test; tests of unknown kinds have the usual one."""
-    return (shipped_kind(test.title) or Kind).judge_prompt
+def finished_judges(endpoint: Endpoint) -> dict[str, PromptyEvaluator]:
+    """Return the judges of finished tests: one for each prompt of the shipped kinds, by the prompt's name."""
+    names = sorted({kind.judge_prompt for kind in shipped_kinds().values()})
+    return {name: PromptyEvaluator(prompt_file(name), endpoint, name) for name in names}
