@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -250,6 +250,7 @@ def _row(test: Test) -> dict[str, object]:
 # -- the agent as a target
 
 
+@dataclass(eq=False, repr=False)
 class MemoryTarget(EndpointTargetBase):
     """An agent as a target: a row names a test, and is answered when the test ends in the row's session.
 
@@ -273,35 +274,27 @@ class MemoryTarget(EndpointTargetBase):
     tracks_each_call = True
     evaluators_may_change = True
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        tests: Sequence[Test],
-        settings: Settings,
-        *,
-        judge: Endpoint | None = None,
-        max_prompt_size: int | None = None,
-        clock: ClockName = "virtual",
-        prepare: Callable[[Path], None] = lambda folder: None,
-        notes: Sequence[str] = (),
-    ) -> None:
+    endpoint: Endpoint
+    tests: Sequence[Test]
+    settings: Settings
+    _: KW_ONLY
+    judge: Endpoint | None = None
+    max_prompt_size: int | None = None
+    clock: ClockName = "virtual"
+    prepare: Callable[[Path], None] = lambda folder: None
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
         """Check that clock and prompt size suit the agent; no conversation starts yet."""
-        super().__init__(endpoint)
+        super().__init__(self.endpoint)
 
         # A reply depends on the whole conversation before it.
         self.answers_can_be_reused = False
 
         self.columns = OUTPUT_COLUMNS
 
-        self.tests = tuple(tests)
-        self._tests = {test.id: test for test in tests}
-        self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
-        self._judge = judge
-        self._max_prompt_size = max_prompt_size
-        self._clock: ClockName = clock
-        self._prepare = prepare
-        self.notes: Sequence[str] = tuple(notes)
-
+        self.settings = replace(self.settings, tokenizer=CountingOnce(self.settings.tokenizer))
+        self._tests = {test.id: test for test in self.tests}
         self._running: dict[int, _Running] = {}
         self._stopped = False
 
@@ -309,12 +302,12 @@ class MemoryTarget(EndpointTargetBase):
         self._unchangeable = {name: part for name, part in self._made_of.items() if name not in _events.CHANGEABLE}
 
         # Both raise for wrong settings, before any row runs.
-        SessionClock(clock)
-        self._agent("", max_prompt_size)
+        SessionClock(self.clock)
+        self._agent("", self.max_prompt_size)
 
     def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
         """Return the agent of a conversation; raise ConfigurationError if the prompt size does not suit it."""
-        tokenizer = self._settings.tokenizer
+        tokenizer = self.settings.tokenizer
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> plugins.TargetOutput:
@@ -347,12 +340,12 @@ class MemoryTarget(EndpointTargetBase):
         if context.folder is None:
             raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
         if not self._running:
-            self._prepare(context.folder)
+            self.prepare(context.folder)
 
         # The agent begins with the first prompt size; later events of the log may change it.
-        clock = SessionClock(self._clock)
+        clock = SessionClock(self.clock)
         log = _events.EventLog(_events.event_log_path(context.folder, trial), clock.now(), self._made_of)
-        settings = replace(self._settings, start_us=log.start_us)
+        settings = replace(self.settings, start_us=log.start_us)
 
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
@@ -361,9 +354,9 @@ class MemoryTarget(EndpointTargetBase):
             clock=clock,
             log=log,
             key=partial(_event_key, context.run_id, trial),
-            state=SessionState(self._settings.tokenizer.count),
+            state=SessionState(self.settings.tokenizer.count),
             costs=_costs(context, "target", self.endpoint, trial),
-            judge_costs=_costs(context, "judge", self._judge, trial),
+            judge_costs=_costs(context, "judge", self.judge, trial),
         )
 
         if self._stopped:
@@ -372,10 +365,10 @@ class MemoryTarget(EndpointTargetBase):
 
     def _make_judge(self) -> Judge:
         """Return the judge of running tests: the judge's model, else rules about words."""
-        if self._judge is not None:
+        if self.judge is not None:
             from tunecheck_memory._judging import EndpointJudge
 
-            return EndpointJudge(self._judge)
+            return EndpointJudge(self.judge)
         from tunecheck_memory._kinds.restaurant import WordJudge
 
         return WordJudge()
@@ -385,7 +378,7 @@ class MemoryTarget(EndpointTargetBase):
         if trial in self._running:
             return self._running[trial].session.state
 
-        state = SessionState(self._settings.tokenizer.count)
+        state = SessionState(self.settings.tokenizer.count)
         for event in events:
             if event.outcome is not None:
                 state.note(event.effect, event.outcome)
@@ -404,7 +397,7 @@ class MemoryTarget(EndpointTargetBase):
         """Yield the test's share of the agent's calls, and its calls to the judge."""
         conversation = str(output.get("session"))
         yield plugins.EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
-        yield plugins.EndpointUsage("judge", self._judge, conversation, share_of(output, "judged"))
+        yield plugins.EndpointUsage("judge", self.judge, conversation, share_of(output, "judged"))
 
     def inputs(self, row: Row) -> JSON:
         """Return the inputs of a row's answer: its columns, and the settings that must not change."""
@@ -412,7 +405,7 @@ class MemoryTarget(EndpointTargetBase):
 
     def _describe_parts(self) -> dict[str, JSON]:
         """Return everything that determines the conversation, as values or hashes by name."""
-        settings, judge = self._settings, self._judge
+        settings, judge = self.settings, self.judge
         tests: list[JSON] = [
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]
             for test in self._tests.values()
@@ -424,8 +417,8 @@ class MemoryTarget(EndpointTargetBase):
             "wording": _wording_hash(settings.wording),
             "filler": settings.filler.sha256,
             "tokenizer": settings.tokenizer.name,
-            "clock": self._clock,
-            _events.PROMPT_SIZE: self._max_prompt_size,
+            "clock": self.clock,
+            _events.PROMPT_SIZE: self.max_prompt_size,
             _events.JUDGE: {"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
         }
 
@@ -435,7 +428,7 @@ class MemoryTarget(EndpointTargetBase):
 
     def describe(self) -> dict[str, JSON]:
         """Return the target's entry in the manifest, with the memory settings."""
-        return {**super().describe(), "memory": {**_interleaving(self._settings), **self._made_of}}
+        return {**super().describe(), "memory": {**_interleaving(self.settings), **self._made_of}}
 
     def stop(self) -> None:
         """Start no further calls in any session; rows that wait for a test then get a RunError."""
