@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -122,13 +123,17 @@ class TownKind(Kind):
 
         places = Places([*names, destination])
         routes = read_routes(reply, places)
-        if _complete_routes(routes):
-            return _score_routes(routes, expected)
+        complete = [route for route in routes if route.complete and route.legs]
 
-        position = stated_position(reply, places)
-        if position is None:
-            return _score_routes(_read_two_parts(reply, places) or routes, expected)
-        return _score_position(position, expected)
+        position = stated_position(reply, places) if not complete else None
+        if position is None and (complete := complete or _read_two_parts(reply, places)):
+            position = next((route for route in complete if route.arrives), complete[0]).displacement()
+        if position is not None:
+            return _score_position(position, expected)
+
+        if not routes:
+            return Score(0.0, ("the reply gives no route",))
+        return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
 
 
 def walk(random: Random, places: int) -> list[Leg]:
@@ -205,23 +210,6 @@ def _displacement(steps: Sequence[re.Match[str]]) -> TownPoint:
     if not steps or any(len(found) != 1 or not found[0].is_complete for found in moves_by_step):
         raise NoExpectationError
     return Route([found[0] for found in moves_by_step]).displacement()
-
-
-def _complete_routes(routes: Sequence[Route]) -> list[Route]:
-    """Return the routes with at least one move, if all their moves have distance and direction."""
-    return [route for route in routes if route.complete and route.legs]
-
-
-def _score_routes(routes: Sequence[Route], expected: TownPoint) -> Score:
-    """Score the first complete route that arrives at the destination, or else the first complete route."""
-    if not routes:
-        return Score(0.0, ("the reply gives no route",))
-    complete = _complete_routes(routes)
-    if not complete:
-        return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
-
-    route = next((route for route in complete if route.arrives), complete[0])
-    return _score_position(route.displacement(), expected)
 
 
 def _score_position(reached: TownPoint, expected: TownPoint) -> Score:
@@ -354,41 +342,40 @@ def moves(text: str) -> list[Move]:
     A distance joins the direction before it ("east 4 km") or after it ("4 km east"). "Go north 3 km south" gives a
     direction alone (north), and 3 km south.
     """
-    marks = _marks(text)
-    pairs: list[Move] = []
+    marks, pairs = deque(_marks(text)), list[Move]()
     direction: Move | None = None  # the last direction, as long as it lacks a distance
-    index = 0
 
-    while index < len(marks):
-        mark, *following = marks[index : index + 2]
-        index += 1
+    while marks:
+        mark = marks.popleft()
+        joins_next = False
+        if mark.eighths is None and marks and marks[0].eighths is not None:
+            # If directions stand on both sides, the one after counts if only joining words are between.
+            joins_next = direction is None or _FILLER.fullmatch(text[mark.end : marks[0].start]) is not None
 
-        is_direction = mark.eighths is not None
-        # If directions stand on both sides, the one after counts if only joining words are between.
-        joins_next = not is_direction and any(
-            each.eighths is not None and (direction is None or _FILLER.fullmatch(text[mark.end : each.start]))
-            for each in following
-        )
-
-        if direction is not None and (is_direction or joins_next):
+        if direction is not None and (mark.eighths is not None or joins_next):
             pairs.append(direction)
 
-        if is_direction:
+        if mark.eighths is not None:
             direction = mark
-        elif joins_next:
-            pairs.append(Move(mark.kilometers, following[0].eighths, mark.start, following[0].end))
-            direction, index = None, index + 1
-        else:
-            pairs.append(Move(mark.kilometers, direction.eighths, direction.start, mark.end) if direction else mark)
-            direction = None
+            continue
+        if joins_next:
+            after = marks.popleft()
+            mark = Move(mark.kilometers, after.eighths, mark.start, after.end)
+        elif direction is not None:
+            mark = Move(mark.kilometers, direction.eighths, direction.start, mark.end)
+        pairs.append(mark)
+        direction = None
 
     return [*pairs, direction] if direction is not None else pairs
 
 
 # -- steps, places and routes
 
-# "1. Go", "Step 2: Go", "12) Go"
-_ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
+# "1. ", "Step 2: ", "12) "
+_ITEM = re.compile(r"\s{0,3}(?:step\s+)?(\d{1,2})[.):]+\s*", re.IGNORECASE)
+
+# A line break before an item, or a blank line before a line that is not indented
+_BLOCK_END = re.compile(r"\n(?=[ \t]{0,3}(?:step[ \t]+)?\d{1,2}[.):])|\n[ \t]{0,20}\n(?!\s)", re.IGNORECASE)
 
 # The space after "Go 1.5 km.", but not the full stop inside the number
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -538,32 +525,12 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
 
     A step continues on the lines after it. After a blank line, only indented lines continue it.
     """
-    step: list[str] | None = None
-    number: int | None = None
-    blank = False  # True after a blank line
-
-    for line in text.split("\n"):
-        if not line.strip():
-            blank = True
-            continue
-
-        item = _ITEM.fullmatch(line)
-        continues_step = item is None and step is not None and (not blank or line[:2].isspace())
-
-        if step is not None and continues_step:
-            step.append(line)
+    for block in _BLOCK_END.split(text):
+        item = _ITEM.match(block)
+        if item is not None:
+            yield block[item.end() :], int(item[1])
         else:
-            if step is not None:
-                yield "\n".join(step), number
-            if item is not None:
-                step, number = [item[2]], int(item[1])
-            else:
-                step = None
-                yield from ((sentence, None) for sentence in _SENTENCE_END.split(line.strip()) if sentence)
-        blank = False
-
-    if step is not None:
-        yield "\n".join(step), number
+            yield from ((sentence, None) for sentence in _SENTENCE_END.split(block.strip()) if sentence)
 
 
 class _PlacedMove(NamedTuple):
