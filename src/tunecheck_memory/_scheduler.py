@@ -15,7 +15,7 @@ seconds have passed. In isolated mode, tests run one after another, without wait
 
 import math
 import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -185,9 +185,8 @@ class Scheduler:
         ordered = sorted(tests, key=lambda test: test.id)
         self._conflicts = conflicts((test.kind for test in ordered), settings.incompatibilities, settings.by_topics)
 
-        # How many running tests block each title, and the tests of each title that have not begun
+        # The ids of running tests, and those of each title that have not begun
         self._at_work: set[str] = set()
-        self._blocks: Counter[str] = Counter()
         self._to_begin: dict[str, deque[str]] = {}
 
         for test in ordered:
@@ -231,11 +230,14 @@ class Scheduler:
         A test that has waited long enough comes first, then a new one. Otherwise time passes and filler is sent until a
         wait ends.
         """
-        unblocked = [ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]]
-        task = self._ready() or self.tasks.get(min(unblocked, default=""))
+        running = {self.tasks[id_].test.definition.title for id_ in self._at_work}
+        to_begin = [
+            ids[0] for title, ids in self._to_begin.items() if ids and running.isdisjoint(self._conflicts[title])
+        ]
+        task = self._ready() or self.tasks.get(min(to_begin, default=""))
 
         while task is None:
-            task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
+            task = yield from self._let_pass()
 
         if self.waiting.pop(task.id, None) is None:
             self.start(task)
@@ -254,29 +256,23 @@ class Scheduler:
         target = self.waiting[id_]
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
-    def _let_time_pass(self) -> _Effects[Task | None]:
-        """Move the clock a second past one wait's end after another until a test is free, and return that test.
+    def _let_pass(self) -> _Effects[Task | None]:
+        """Let time pass, then send filler, to the end of one wait after another until a test is free; return that test.
 
-        None if no test waits for time any more.
+        The clock moves a second past the end of a wait. None if no test has become free.
         """
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)
             yield from self._note(effects.Jump(self.waiting[first].at_us + _SECOND))
             if self._is_free(first):
                 return self.tasks[first]
-        return None
 
-    def _let_tokens_pass(self) -> _Effects[Task | None]:
-        """Send filler to the end of one wait after another until a test is free, and return that test.
-
-        None if no test waits for tokens any more.
-        """
         while later := [id_ for id_, target in self.waiting.items() if target.tokens > self.tokens]:
             first = min(later, key=lambda id_: self.waiting[id_].tokens)
             yield from self._fill(self.waiting[first].tokens - self.tokens)
             if self._is_free(first):
                 return self.tasks[first]
-        return None
+        return self._ready()
 
     def _turn(self, task: Task) -> _Effects[bool]:
         """Let a test go on until it waits; return True if it has ended instead.
@@ -371,11 +367,9 @@ class Scheduler:
                 task.replies.append(reply)
 
     def start(self, task: Task) -> None:
-        """Mark a test as running and block the tests that must not overlap with it."""
-        title = task.test.definition.title
-        self._to_begin[title].remove(task.id)
+        """Mark a test as running; tests that must not overlap with it do not begin."""
+        self._to_begin[task.test.definition.title].remove(task.id)
         self._at_work.add(task.id)
-        self._blocks.update(self._conflicts[title])
 
     def to_wait(self, task: Task, wait: Wait) -> int:
         """Return how many tokens a test must still wait; the reply to its last message counts as waited.
@@ -397,11 +391,9 @@ class Scheduler:
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:
-        """Remove a test, whether it has begun or not; if it has, unblock the tests that only it blocked."""
-        title = task.test.definition.title
+        """Remove a test, whether it has begun or not."""
         del self.tasks[task.id]
         if task.id in self._at_work:
             self._at_work.remove(task.id)
-            self._blocks.subtract(self._conflicts[title])
         else:
-            self._to_begin[title].remove(task.id)
+            self._to_begin[task.test.definition.title].remove(task.id)

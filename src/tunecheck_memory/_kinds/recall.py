@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 from uuid import UUID
@@ -148,6 +146,8 @@ class ConflictingPersonalInfo(Kind):
             ConfigurationError: There is no generator.
             EndpointError: A call failed after all retries, or no reply of the generator is usable.
         """
+        from tunecheck.evaluators import JudgeLoop
+
         generator = making.generator
         if generator is None:
             raise ConfigurationError(
@@ -155,15 +155,11 @@ class ConflictingPersonalInfo(Kind):
                 "existing definitions with --definitions"
             )
 
-        async def write() -> list[MemoryTest]:
-            """Write the tests one after another, and close the generator."""
-            try:
-                return [await self._definition(str(number), making, generator) for number in range(count)]
-            finally:
-                await generator.close()  # connections belong to this event loop
-
-        with ThreadPoolExecutor(1) as pool:  # the caller's thread may run an event loop already
-            return pool.submit(asyncio.run, write()).result()
+        loop = JudgeLoop(generator.close)  # the caller's thread may run an event loop already
+        try:
+            return [loop.run(self._definition(str(number), making, generator)) for number in range(count)]
+        finally:
+            loop.close()
 
     async def _definition(self, example: str, making: GenerationContext, generator: Endpoint) -> MemoryTest:
         """Ask the generator for a test's content until a reply is usable, five times at most; return the test.
