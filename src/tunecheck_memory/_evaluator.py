@@ -191,7 +191,7 @@ class MemoryEvaluator(Evaluator):
             return ruled
 
         judge = self._judges[prompt_name(test)]
-        return self._judge_verdict(test, [judge(**inputs) for inputs in questions])
+        return self._verdict(test, "judge", *combine_verdicts(test, [judge(**inputs) for inputs in questions]))
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
         """Score one test like a call of the evaluator, with the judge's requests made by `calls`."""
@@ -200,7 +200,8 @@ class MemoryEvaluator(Evaluator):
             return ruled
 
         judge = self._judges[prompt_name(test)]
-        return self._judge_verdict(test, [await judge.call_with(calls, **inputs) for inputs in questions])
+        verdicts = [await judge.call_with(calls, **inputs) for inputs in questions]
+        return self._verdict(test, "judge", *combine_verdicts(test, verdicts))
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
         """Return the test, its verdict by rules, and the inputs of the judge's questions.
@@ -215,7 +216,7 @@ class MemoryEvaluator(Evaluator):
         questions = judge_questions(test) if self._judges else []
         if isinstance(found, Score):
             by = "rules" if own is not None else "words" if test.points is None else "points"
-            return test, self._verdict(test, found, by), [] if found.sure else questions
+            return test, self._verdict(test, by, found), [] if found.sure else questions
 
         hint = "" if self._judges else "; give a judge with --judge ENDPOINT (in Python model_config=…)"
         reason, properties = found.reason + hint, {"dataset": test.title}
@@ -224,12 +225,7 @@ class MemoryEvaluator(Evaluator):
         )
         return test, unscored, questions
 
-    def _judge_verdict(self, test: FinishedTest, verdicts: Sequence[Verdict]) -> Verdict:
-        """Return the verdict that combines the judge's verdicts on a test's questions."""
-        score, properties = combine_verdicts(test, verdicts)
-        return self._verdict(test, score, "judge", properties)
-
-    def _verdict(self, test: FinishedTest, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+    def _verdict(self, test: FinishedTest, by: str, score: Score, more: Mapping[str, JSON] | None = None) -> Verdict:
         """Return the verdict for a score; `by` says what gave it, and `more` are further properties."""
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None

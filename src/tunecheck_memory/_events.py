@@ -25,7 +25,7 @@ import msgspec
 
 from tunecheck import ConfigurationError, RunError, plugins
 from tunecheck.plugins import FORMAT_VERSION, JSON, CallsMade, loads, plural, raise_as
-from tunecheck_memory._kind import AskJudge, Points
+from tunecheck_memory._kind import Points
 
 
 class Outcome(
@@ -112,11 +112,6 @@ class Consult(_Effect, frozen=True, tag="consult"):
     test: str
     purpose: str
     values: dict[str, Any]
-
-    @property
-    def request(self) -> AskJudge:
-        """The question as the judge gets it."""
-        return AskJudge(self.purpose, self.values)
 
 
 class Begin(_Effect, frozen=True, tag="begin"):

@@ -8,10 +8,10 @@ Both read prompts from `.prompty` files: the user's in `prompty/`, else the ship
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from tunecheck import ConfigurationError, ContentFilterError, JudgementError, PromptyEvaluator
@@ -42,7 +42,7 @@ class EndpointJudge:
         """Prepare a judge; `prompts` is the folder of the user's prompt files, which replace shipped ones."""
         self.endpoint = endpoint
         self._folder = Path(prompts)
-        self._question = cache(self._load)
+        self._question = functools.cache(self._load)
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         """Ask the model one question of a running test, and return its judgement.
@@ -97,10 +97,7 @@ class _Calls:
 
     def outcome(self, text: str) -> Outcome:
         """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls."""
-        total = CallsMade()
-        for outcome in self._outcomes:
-            total = total.plus(outcome.made)
-
+        total = functools.reduce(CallsMade.plus, (each.made for each in self._outcomes), CallsMade())
         return Outcome(
             0,
             text,

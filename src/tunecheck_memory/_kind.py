@@ -56,11 +56,6 @@ class Wait(
         if not is_number(self.percentage) or self.percentage < 0:
             raise ValueError(f"Wait: percentage must be a number of at least 0, not {self.percentage!r:.60}")
 
-    @property
-    def is_none(self) -> bool:
-        """True if there is nothing to wait for."""
-        return not (self.tokens or self.seconds or self.percentage)
-
 
 @dataclass(frozen=True, slots=True)
 class Say:
@@ -303,7 +298,7 @@ class Kind:
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
             replied = yield Say(message, question=question, register=question and definition.uses_callback)
             said_us.append(replied.sent_us)
-            if not wait.is_none:
+            if wait != Wait():
                 yield wait
 
         if definition.is_temporal and len(definition.is_question) > len(definition.script):

@@ -435,7 +435,14 @@ class Session:
 
             costs = self._costs_of(effect)
             async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
-                outcome = await self._reply_to(effect, key, at_us)
+                if isinstance(effect, effects.Send):
+                    reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+                    outcome = structs.replace(reply, at_us=self.clock.exchanged())
+                else:
+                    assert isinstance(effect, effects.Consult)
+                    self._judge = self._judge or self.make_judge()
+                    judgement = await self._judge.ask(AskJudge(effect.purpose, effect.values), key=key)
+                    outcome = structs.replace(judgement, at_us=self.clock.now())
                 if count is not None and _is_paid(effect, outcome):
                     count(outcome.made)
             return outcome
@@ -444,15 +451,6 @@ class Session:
             refused = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and refused else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
-
-    async def _reply_to(self, effect: Effect, key: str, at_us: int) -> Outcome:
-        """Send a message to the agent, or a question to the judge; return the outcome at the clock's new time."""
-        if isinstance(effect, effects.Send):
-            reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-            return structs.replace(reply, at_us=self.clock.exchanged())
-        assert isinstance(effect, effects.Consult)
-        self._judge = self._judge or self.make_judge()
-        return structs.replace(await self._judge.ask(effect.request, key=key), at_us=self.clock.now())
 
     def _costs_of(self, effect: Effect) -> CostTracker | None:
         """Return the tracker of the agent's costs for a message, of the judge's costs for any other effect."""

@@ -279,4 +279,4 @@ _OF_HOW_MANY = re.compile(
 
 
 # "Option 2", "number (2)", "**Choice:** 2"
-_NAMED_OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)
+_NAMED_OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)

@@ -397,7 +397,11 @@ class WordJudge:
             case "restaurant_noticed":
                 answer = {"noticed": _COMPLAINS.search(reply) is not None}
             case "restaurant_recalls":
-                answer = {"recalls": _recalls_all(values.get("drinks"), reply)}
+                # Judged as a whole: "I don't remember, was it coffee?" is a guess.
+                listed = values.get("drinks")
+                drinks = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+                recalls = bool(drinks) and not _FORGOT.search(reply) and all(_recalls(each, reply) for each in drinks)
+                answer = {"recalls": recalls}
             case purpose:
                 raise ConfigurationError(
                     f"the question {purpose!r} cannot be answered by comparing text: give a judge model with --judge"
@@ -477,13 +481,6 @@ def _own_words(entry: str, text: str) -> str:
     words = list(dict.fromkeys(_stems(text)))
     chosen = [word for part in (sorts, name) for word in words if word in _stems(part)]
     return " ".join(chosen) or entry
-
-
-def _recalls_all(drinks: JSON, reply: str) -> bool:
-    """Return True if the reply names every drink, and nothing in it says that the guest forgot or is unsure."""
-    names = [drink for drink in drinks if isinstance(drink, str)] if isinstance(drinks, list) else []
-    # Judged as a whole: "I don't remember, was it coffee?" is a guess.
-    return bool(names) and not _FORGOT.search(reply) and all(_recalls(name, reply) for name in names)
 
 
 def _recalls(drink: str, reply: str) -> bool:
