@@ -23,7 +23,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 from itertools import chain
 from typing import ClassVar
@@ -44,15 +44,6 @@ def _validator(kind: str) -> jsonschema_rs.Validator:
     # Read at the first use: many runs need no schema.
     schemas = json.loads(files("tunecheck_azure").joinpath("inputs.json").read_bytes())
     return jsonschema_rs.validator_for({**schemas, "$ref": f"#/$defs/{kind}"})
-
-
-def error_of_check(check: Callable[..., None], *arguments: object) -> errors.EvaluationException | None:
-    """Return the error that a check raises for these values, or None."""
-    try:
-        check(*arguments)
-    except errors.EvaluationException as error:
-        return error
-    return None
 
 
 Inputs = dict[str, object]
@@ -110,7 +101,7 @@ class AzureEvaluator(Evaluator):
         `label` names the value in the error. An assistant's calls of tools in `refused_tools` are refused, too.
         """
         if value is None or (isinstance(value, (str, list)) and not value):
-            raise self._missing_input(f"{label} is missing or empty")
+            raise errors.mistake(f"{label} is missing or empty", errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
         self._check_schema("said", label, value)
 
@@ -123,27 +114,18 @@ class AzureEvaluator(Evaluator):
                     text = f"{self.error_target.value} cannot judge calls of {tool}"
                     raise errors.mistake(text, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
 
-    def check_definitions(self, value: object, *, required: bool = False) -> None:
-        """Check that a value holds tool definitions: a text, or definitions in Azure's format.
+    def check_tools(self, label: str, value: object, missing: str | None = None) -> None:
+        """Check that a value holds tool definitions or tool calls: a text, or a list in Azure's format.
+
+        `label` is `tool_definitions` or `tool_calls`. `missing` is the error for an empty value; None accepts it.
 
         Raises:
-            EvaluationException: they are missing although `required`, or have another form.
+            EvaluationException: the value is missing, or has another form.
         """
-        if not value and required:
-            raise self._missing_input("tool_definitions are missing")
+        if not value and missing is not None:
+            raise errors.mistake(missing, errors.ErrorCategory.MISSING_FIELD, self.error_target)
         if value and not isinstance(value, str):
-            self._check_schema("definitions", "tool_definitions", value)
-
-    def check_calls(self, value: object) -> None:
-        """Check that a value holds tool calls: a text, or calls in Azure's format.
-
-        Raises:
-            EvaluationException: there are none, or they have another form.
-        """
-        if not value:
-            raise self._missing_input("there are no tool calls, neither in the response nor in tool_calls")
-        if not isinstance(value, str):
-            self._check_schema("calls", "tool_calls", value)
+            self._check_schema(label.removeprefix("tool_"), label, value)
 
     def _check_schema(self, kind: str, label: str, value: object) -> None:
         """Raise EvaluationException unless a value fits the JSON Schema for its kind of input.
@@ -156,10 +138,6 @@ class AzureEvaluator(Evaluator):
             place = "".join(f"[{step!r}]" for step in error.instance_path)
             message = f"{label}{place}: {error.message}"[:_LONGEST_MESSAGE]
             raise errors.mistake(message, target=self.error_target, personal=True)
-
-    def _missing_input(self, message: str) -> errors.EvaluationException:
-        """Return the error for a missing input."""
-        return errors.mistake(message, errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
     def _check(self, inputs: Inputs) -> None:
         """Check that the inputs can be judged.
@@ -180,7 +158,7 @@ class AzureEvaluator(Evaluator):
                 self.check_text_or_messages(name.capitalize(), inputs.get(name))
 
         if "tool_definitions" in self.optional:
-            self.check_definitions(inputs.get("tool_definitions"))
+            self.check_tools("tool_definitions", inputs.get("tool_definitions"))
 
     def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
         """Return the sets of inputs to judge: the single inputs as one set, or a set for each turn of a conversation.

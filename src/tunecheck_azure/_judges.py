@@ -38,7 +38,7 @@ from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan
 from tunecheck.plugins import JSON, Verdict, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure import _exceptions as errors, _transcripts as transcripts
-from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, error_of_check, merge_turns
+from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, merge_turns
 from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
 
 _MESSAGES = ("query", "response", "ground_truth")
@@ -628,14 +628,18 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     def _check(self, inputs: Inputs) -> None:
         """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""
         self.check_text_or_messages("Query", inputs.get("query"))
-        self.check_definitions(inputs.get("tool_definitions"), required=True)
+        self.check_tools("tool_definitions", inputs.get("tool_definitions"), "tool_definitions are missing")
 
         # Either is enough. If both are wrong, the error is that of the calls if the response is only missing.
-        response = error_of_check(self.check_text_or_messages, "Response", inputs.get("response"))
-        calls = error_of_check(self.check_calls, inputs.get("tool_calls"))
-
-        if response is not None and calls is not None:
-            raise calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
+        try:
+            self.check_text_or_messages("Response", inputs.get("response"))
+        except errors.EvaluationException as response:
+            try:
+                missing = "there are no tool calls, neither in the response nor in tool_calls"
+                self.check_tools("tool_calls", inputs.get("tool_calls"), missing)
+            except errors.EvaluationException as calls:
+                error = calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
+                raise error from None
 
     def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
         """Check the inputs and return them as one set: calls are judged over the whole response, not by turn."""
