@@ -158,8 +158,7 @@ def _as_both_errors(error: TunecheckError, target: ErrorTarget) -> EvaluationExc
 
 def missing_package(message: str, target: ErrorTarget = ErrorTarget.UNKNOWN) -> EvaluationException:
     """Return the error for a feature that needs azure-ai-evaluation, which is not installed."""
-    text = f"{message}: pip install azure-ai-evaluation"
-    return EvaluationException(text, target=target, category=ErrorCategory.MISSING_PACKAGE, blame=ErrorBlame.USER_ERROR)
+    return mistake(f"{message}: pip install azure-ai-evaluation", ErrorCategory.MISSING_PACKAGE, target, personal=True)
 
 
 def not_installed(name: str) -> type:

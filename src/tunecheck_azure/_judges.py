@@ -32,6 +32,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
@@ -328,20 +330,13 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     if "kind" in config:  # the definition of an endpoint
         return True
 
-    # `credential` may be any object; everything else must be text, or a dict of texts.
-    headers = config.get("extra_headers", {})
-    if not isinstance(headers, dict):
-        return False
-
-    texts = [value for name, value in config.items() if name not in ("credential", "extra_headers")]
-    if not all(isinstance(text, str) for text in (*texts, *headers, *headers.values())):
-        return False
-
-    kinds = (AzureOpenAIModelConfiguration, OpenAIModelConfiguration)
-    # Complete: all required keys, and no unknown key.
-    complete = [kind for kind in kinds if kind.__required_keys__ <= config.keys() <= kind.__annotations__.keys()]
-    expected_type = "azure_openai" if AzureOpenAIModelConfiguration in complete else "openai"
-    return bool(complete) and config.get("type") in (None, expected_type)
+    checked = {name: value for name, value in config.items() if name != "credential"}  # this may be any object
+    for kind in (AzureOpenAIModelConfiguration, OpenAIModelConfiguration):
+        with suppress(msgspec.ValidationError):
+            msgspec.convert(checked, kind)
+            if config.keys() <= kind.__annotations__.keys():
+                return True
+    return False
 
 
 def _is_intermediate(response: object) -> bool:

@@ -186,7 +186,8 @@ class _Criterion:
             self.judged, self.threshold = True, verdict.threshold
 
         # None, for a missing score or threshold, equals neither verdict.
-        reached = _reaches(verdict.score, self.threshold)
+        score, threshold = verdict.score, self.threshold
+        reached = score >= threshold if isinstance(score, (int, float)) and threshold is not None else None
         if verdict.threshold != self.threshold or reached is not _PASSED[verdict.word]:
             self.by_score = False
 
@@ -223,13 +224,6 @@ def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON
         "threshold": verdict.threshold,
         "properties": row.get(f"outputs.{reader.name}.{reader.metric}_properties"),
     }
-
-
-def _reaches(score: object, threshold: float | None) -> bool | None:
-    """Return whether a score reaches the threshold, or None if one of them is no number."""
-    if not isinstance(score, (int, float)) or threshold is None:
-        return None
-    return score >= threshold
 
 
 def _criteria(run: Run) -> list[_Criterion]:

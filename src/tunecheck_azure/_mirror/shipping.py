@@ -66,7 +66,7 @@ class BlobMirror:
                 shipped stay in the folder, and the next command with this address ships them.
         """
         self._catch_up(tell)
-        for problem in self._mirror.pull(None if whole else _is_listed):
+        for problem in self._mirror.pull(None if whole else lambda name: name.partition("/")[2] in _LISTED):
             tell(f"note: {problem}")
 
         shipping = _Shipping(self._mirror, tell)
@@ -130,11 +130,6 @@ def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
                 found[run] = clean(owner.content.decode(errors="replace").partition(" ")[0], 100)
 
     return found
-
-
-def _is_listed(name: str) -> bool:
-    """Return whether a list of runs needs this file."""
-    return name.partition("/")[2] in _LISTED
 
 
 class _Shipping(threading.Thread):
