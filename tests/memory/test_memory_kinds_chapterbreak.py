@@ -10,7 +10,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.plugins import JSON
-from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, find_kind
+from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, Wait, find_kind
 from tunecheck_memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
 
 
@@ -72,7 +72,7 @@ def test_the_answers_are_spread_over_the_options(tmp_path: Path) -> None:
 def test_nothing_waits_so_that_it_is_read_in_one_go(tmp_path: Path) -> None:
     write_book(tmp_path, "A", 10)
     (test,) = make(tmp_path)
-    assert all(wait.is_none for wait in test.waits)
+    assert all(wait == Wait() for wait in test.waits)
     assert len(test.waits) == len(test.is_question) == len(test.script)
     assert test.is_question[-1]
     assert sum(test.is_question) == 1

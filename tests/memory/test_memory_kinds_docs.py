@@ -107,7 +107,7 @@ def conversation(configuration: Configuration) -> list[tuple[Effect, Outcome]]:
     def reply(effect: Effect) -> str:
         if isinstance(effect, Consult):
             judge = EndpointJudge(Model('{"is_limerick": true}'))
-            return asyncio.run(judge.ask(effect.request, key="k")).text or ""
+            return asyncio.run(judge.ask(AskJudge(effect.purpose, effect.values), key="k")).text or ""
         assert isinstance(effect, Send)
         return "There once was a lighthouse" if effect.message == "Your turn!" else effect.suggested or "Fine."
 
@@ -120,7 +120,7 @@ def test_all_of_them_run_in_one_conversation(configuration: Configuration) -> No
     assert sorted(ended) == [f"{each.title} - {n}" for each in sorted(
         configuration.data_sets, key=lambda one: one.title) for n in (0, 1)]  # fmt: skip
     assert ended["Limerick - 0"] == Points(1, 1, ("promise kept",))
-    asked = [effect.request for effect, _ in events if isinstance(effect, Consult)]
+    asked = [effect for effect, _ in events if isinstance(effect, Consult)]
     assert {request.purpose for request in asked} == {"limerick"}
     assert len(asked) == 2
 

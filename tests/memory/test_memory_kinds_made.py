@@ -14,7 +14,7 @@ from tests.memory_scoring_parts import score_by_words
 
 from tunecheck import ConfigurationError, ReplyError
 from tunecheck.endpoints import load_endpoint
-from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, find_kind
+from tunecheck_memory import FinishedTest, GenerationContext, MemoryTest, Wait, find_kind
 from tunecheck_memory._kind import shipped_kind
 from tunecheck_memory._kinds.recall import read_content
 
@@ -31,7 +31,7 @@ def test_every_test_is_whole(name: str, seed: int) -> None:
     assert len(test.is_question) == len(test.waits) == lines + test.is_temporal
     assert any(test.is_question)
     assert test.is_question[-1]
-    assert test.waits[-1].is_none
+    assert test.waits[-1] == Wait()
     assert all(line.strip() for line in test.script)
     assert test.expected
     assert not any("{" in line and name != "kv" and '{"answer"' not in line for line in test.script)
