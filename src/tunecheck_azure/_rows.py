@@ -25,6 +25,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tunecheck import Row
@@ -115,21 +116,15 @@ class AzureRows(Dataset):
 
         A column with a dot in its name counts as a leaf, too.
         """
+        columns = self.scan().columns
+        paths = [(column,) for column in columns if "." in column and not column.startswith("__outputs.")]
+        rows = super().rows() if has_leaf_columns(columns) else ()
+
         mapping: dict[str, LeafValue] = {}
         # The first leaf in the order of the data: the same in every run.
-        for path in self._leaf_paths():
-            name = leaf_name(path[-1])
-            if name not in mapping:
-                mapping[name] = LeafValue("data", path, f"${{data.{'.'.join(path)}}}")
+        for path in chain(paths, (path for row in rows for path, _ in leaves(row.values))):
+            mapping.setdefault(leaf_name(path[-1]), LeafValue("data", path, f"${{data.{'.'.join(path)}}}"))
         return mapping
-
-    def _leaf_paths(self) -> Iterator[tuple[str, ...]]:
-        """Yield the paths of columns with a dot in their names, and of leaves of objects if these become columns."""
-        columns = self.scan().columns
-        yield from ((column,) for column in columns if "." in column and not column.startswith("__outputs."))
-        if has_leaf_columns(columns):
-            for row in super().rows():
-                yield from (path for path, _ in leaves(row.values))
 
 
 def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
@@ -205,17 +200,14 @@ def build_table(
         for name in names:
             del table[number][f"{INPUTS}{name}"]
 
-    names_in_table = dict.fromkeys(column for row in table for column in row)
-    order: dict[int, list[str]] = defaultdict(list)
-    for column in names_in_table:
-        # Places: 0 for the data, 1 for the target, 2 and more for the evaluators in their order.
+    def place(column: str) -> int:
+        """Return 0 for a column of the data, 1 for the target's, and 2 and more for the evaluators' in their order."""
         data_or_target = 1 if column.startswith(OUTPUTS) else 0
-        place = next((place for place, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), data_or_target)
-        order[place].append(column)
+        return next((number for number, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), data_or_target)
 
     data_columns = {f"{INPUTS}{column}" for column in columns}
     filled: Table = {}
-    for column in (column for place in sorted(order) for column in order[place]):
+    for column in sorted(dict.fromkeys(column for row in table for column in row), key=place):
         values = [row.get(column, _GAP) for row in table]
         # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
         is_leaf = column.startswith(INPUTS) and column not in data_columns
