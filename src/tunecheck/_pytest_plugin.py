@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from tunecheck.results import RunLike
 
 _MOST_ROWS = 5
-"""Number of regressed rows that the failure message names."""
+"""Number of rows of a kind that the failure message names, such as regressed ones."""
+
+_WIDTH = 1_000
+"""Width of the failure message in characters: sentences stay on one line, so that logs can be searched."""
 
 
 def assert_no_regression(
@@ -53,17 +56,21 @@ def assert_no_regression(
         results_dir: the folder of the runs.
 
     Raises:
-        AssertionError: the run is worse, or there are too few rows; names each metric, its figures, and rows that
-            regressed.
+        AssertionError: the run is worse, or there are too few rows; the text has the metrics that
+            failed, and the page of `tunecheck compare`.
         ConfigurationError: the runs cannot be compared.
         DataError: the files of a run are damaged.
     """
     __tracebackhide__ = True
+    from io import StringIO
     from pathlib import Path
 
     from tunecheck._messages import clean, without_log_commands
     from tunecheck.comparison._compare import compare_runs
     from tunecheck.comparison._measuring import ComparisonSettings
+    from tunecheck.comparison._view import comparison_view
+    from tunecheck.comparison._wording import headline, margin_text
+    from tunecheck.views import console, print_view
 
     settings = ComparisonSettings(
         metrics=metric,
@@ -76,15 +83,17 @@ def assert_no_regression(
 
     comparison = compare_runs([base, run], Path(results_dir), settings)
     tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
-    failed = [_line(compared) for compared in tested if not _holds(compared, margin)]
+
+    failed = [compared for compared in tested if not _holds(compared, margin)]
 
     # Objections that affect the decision fail the test, too.
-    objections = [objection for objection in comparison.decision.objections if objection.effect != "none"]
-    failed += [f"  {objection.effect}: {clean(objection.text, 600)}" for objection in objections]
-
-    if failed:
-        said = "\n".join([f"{comparison.new.id} against {comparison.base.id}:", *failed])
-        raise AssertionError(without_log_commands(said))
+    if failed or any(objection.effect != "none" for objection in comparison.decision.objections):
+        texts = (filter(None, (f"{metric.name}: {headline(metric)}", margin_text(metric))) for metric in failed)
+        terminal = console(page := StringIO())
+        terminal.width = _WIDTH
+        print_view(comparison_view(comparison, _MOST_ROWS, details=False), terminal)
+        lines = [*(clean("; ".join(text), 600) for text in texts), page.getvalue()]
+        raise AssertionError(without_log_commands("\n".join(lines)))
     return comparison
 
 
@@ -93,23 +102,6 @@ def _holds(metric: MetricComparison, margin: float | None) -> bool:
     if margin is None:
         return metric.verdict in ("better", "no difference shown")
     return metric.non_inferiority is not None and metric.non_inferiority.shown is True
-
-
-def _line(metric: MetricComparison) -> str:
-    """Return the lines of the failure message on one metric: its figures, the margin, and rows that regressed."""
-    from tunecheck._messages import clean
-    from tunecheck.comparison._wording import headline, margin_text
-
-    said = f"  {metric.name}: {headline(metric)}"
-
-    margin = margin_text(metric)
-    said += f"; {margin}" if margin else ""
-
-    if metric.regressed:
-        names = ", ".join(row.row_id for row in metric.regressed[:_MOST_ROWS])
-        more = metric.totals.get("regressed", 0) - min(_MOST_ROWS, len(metric.regressed))
-        said += f"\n    regressed: {names}" + (f" and {more:,} more" if more > 0 else "")
-    return "\n".join(f"  {clean(line, 600)}" for line in said.splitlines())
 
 
 @pytest.fixture(name="assert_no_regression")

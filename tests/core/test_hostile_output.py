@@ -133,7 +133,7 @@ def test_nor_does_a_failed_test_of_pytest(tmp_path: Path) -> None:
     )
     with pytest.raises(AssertionError, match="vso") as raised:
         assert_no_regression(new.run_dir, base.run_dir, metric="own")
-    assert "regressed: " in str(raised.value)
+    assert "regressed 40:" in str(raised.value)
     assert not obeyed(str(raised.value))
 
 
