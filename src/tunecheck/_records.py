@@ -376,21 +376,9 @@ class Journal(RecordFile):
             self.verdicts(rows[:half])
             self.verdicts(rows[half:])
 
-    def call(
-        self,
-        evaluator: str | None,
-        key: str,
-        cost: float | None,
-        currency: str | None,
-        columns: Mapping[str, JSON],
-        index: int | None = None,
-    ) -> int:
-        """Record a model's answer to an evaluator's call; return the record's offset.
-
-        `evaluator` is None if another run has paid for the answer. `index` is the row's index.
-        """
-        rows = () if index is None else (index,)
-        return self._append(files.ModelCall(evaluator, key, cost, currency, dict(columns), index), *rows)
+    def call(self, answer: files.ModelCall) -> int:
+        """Record a model's answer to an evaluator's call; return the record's offset."""
+        return self._append(answer, *(() if answer.i is None else (answer.i,)))
 
     def error(self, index: int, row_id: str, stage: str, failure: files.Failure) -> None:
         """Record the failure of a stage (`target`, or an evaluator's name) on a row."""

@@ -226,7 +226,7 @@ def test_a_missing_extra_does_not_stop_other_commands(plugin: PluginWith, capsys
 
 def test_a_plugin_brings_what_it_names(plugin: PluginWith) -> None:
     plugin(SIZE)
-    assert next(iter(installed_plugins())).plugin.name == "core"
+    assert next(iter(installed_plugins())).name == "core"
     result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_size"}, workers=0)
     assert result["metrics"]["n.size"] == 4  # type: ignore[index]
 

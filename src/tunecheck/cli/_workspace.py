@@ -96,7 +96,7 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
     """Return extensions by plug-in and kind; those of other packages and of workspace files come last."""
-    origins: dict[str, dict[str, list[Candidate]]] = {installed.plugin.name: {} for installed in installed_plugins()}
+    origins: dict[str, dict[str, list[Candidate]]] = {plugin.name: {} for plugin in installed_plugins()}
     for candidate in (candidate for kind in kinds() for candidate in discover(kind)):
         origin = "this workspace" if candidate.file else "small packages"
         if candidate.plugin is not None:

@@ -29,7 +29,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from tunecheck._files import Failure
+from tunecheck._files import Failure, ModelCall
 from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._records import Journal
 from tunecheck._targets import CallsMade, Row, Target
@@ -279,7 +279,7 @@ class RunCalls:
         """Journal an answer that the parent run or another task has paid for, without a cost; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
-        self._recorded[key] = self._journal.call(None, key, cost=None, currency=None, columns=columns, index=ROW.get())
+        self._recorded[key] = self._journal.call(ModelCall(None, key, None, None, columns, ROW.get()))
         return completion
 
     async def _make_call(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
@@ -305,7 +305,7 @@ class RunCalls:
             cost, currency = _cost(completion.usage, price, estimate)
 
             # First the journal, then the cost: an answer that is paid for must not be lost.
-            self._recorded[key] = self._journal.call(evaluator, key, cost, currency, columns, ROW.get())
+            self._recorded[key] = self._journal.call(ModelCall(evaluator, key, cost, currency, columns, ROW.get()))
             self._add_cost(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
             reservation.add_cost(cost)
@@ -339,7 +339,8 @@ class RunCalls:
                     cost = cost_with_estimates(usage, price, expected or Usage())
                 else:
                     cost = reservation.amount or cost_with_estimates(Usage(), price)
-                self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {"usage": usage.as_json()})
+                spent: dict[str, JSON] = {"usage": usage.as_json()}
+                self._journal.call(ModelCall(name, uuid.uuid4().hex, cost, price.currency, spent))
                 self._add_cost(name, usage, cost, price.currency)
                 reservation.add_cost(cost)
                 self.budget.check()

@@ -121,6 +121,7 @@ class Plugin(_Brought):
         codes: codes of faults and causes that the plug-in's evaluators report.
         own_kinds: extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to a
             kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
+        distribution: the name of the plug-in's distribution; set when the plug-in is found.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Plugin(_Brought):
     command_groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     codes: Mapping[str, Code] = field(default_factory=dict, kw_only=True)
     own_kinds: Mapping[str, Extensions] = field(default_factory=dict, kw_only=True)
+    distribution: str = field(default="", kw_only=True)
 
     def brings(self, kind: str) -> Extensions:
         """Return the plug-in's extensions of this kind by name; empty if it has none."""

@@ -20,7 +20,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -54,23 +54,15 @@ class AbsentPlugin:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledPlugin:
-    """A plug-in and the name of its distribution."""
-
-    plugin: interface.Plugin
-    distribution: str
-
-
 # `select` is kept to find the entry points of other groups, because reading all entry points again takes long.
 @dataclass(frozen=True, slots=True)
 class _Environment:
     select: Callable[..., EntryPoints]
-    plugins: tuple[InstalledPlugin, ...]
+    plugins: tuple[interface.Plugin, ...]
     absent: tuple[AbsentPlugin, ...]
 
 
-def installed_plugins() -> tuple[InstalledPlugin, ...]:
+def installed_plugins() -> tuple[interface.Plugin, ...]:
     """Return the plug-ins that are installed, the core's first, then by name."""
     return _environment(tuple(sys.path)).plugins
 
@@ -82,13 +74,13 @@ def absent_plugins() -> tuple[AbsentPlugin, ...]:
 
 def kinds() -> tuple[str, ...]:
     """Return the kinds of extensions: those of the core, then those of plug-ins."""
-    of_plugins = [kind for installed in installed_plugins() for kind in installed.plugin.own_kinds]
+    of_plugins = [kind for plugin in installed_plugins() for kind in plugin.own_kinds]
     return (*interface.CORE_KINDS, *dict.fromkeys(of_plugins))
 
 
 def command_groups() -> Mapping[str, str]:
     """Return the one-line helps of command groups, by the group's word."""
-    return {word: line for installed in installed_plugins() for word, line in installed.plugin.command_groups.items()}
+    return {word: line for plugin in installed_plugins() for word, line in plugin.command_groups.items()}
 
 
 def distribution_of(point: EntryPoint) -> str:
@@ -102,7 +94,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
     from importlib.metadata import entry_points  # takes longer than all else here
 
     select = entry_points().select
-    plugins: list[InstalledPlugin] = []
+    plugins: list[interface.Plugin] = []
     absent: list[AbsentPlugin] = []
 
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
@@ -111,11 +103,11 @@ def _environment(path: tuple[str, ...]) -> _Environment:
             plugin = point.load()
             if not isinstance(plugin, interface.Plugin):
                 raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
-            plugins.append(InstalledPlugin(plugin, distribution_of(point)))
+            plugins.append(replace(plugin, distribution=distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
 
-    plugins.sort(key=lambda installed: (installed.plugin.name != CORE, installed.plugin.name))
+    plugins.sort(key=lambda plugin: (plugin.name != CORE, plugin.name))
     absent.sort(key=lambda plugin: plugin.name)
     return _Environment(select, tuple(plugins), tuple(absent))
 
@@ -147,7 +139,6 @@ class Candidate:
     file: Path | None = None
     help: str = ""
     plugin: interface.Plugin | None = None
-    distribution: str = ""
 
 
 def find(
@@ -216,26 +207,26 @@ def load(candidate: Candidate) -> object:
     # Say which extra is missing before an import fails in the middle of the plug-in.
     plugin = candidate.plugin
     if plugin is not None and plugin.extra is not None and not all(map(find_spec, plugin.requires)):
-        raise _missing_extra(candidate, plugin.extra)
+        raise _missing_extra(candidate, plugin)
     return _load(candidate)
 
 
-def _missing_extra(candidate: Candidate, extra: str) -> MissingExtraError:
+def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExtraError:
     """Return the error that names the extra to install for this extension."""
     kind = candidate.kind.removesuffix("s").replace("_", " ")
-    return MissingExtraError(f"the {kind} {candidate.name!r}", extra, candidate.distribution)
+    return MissingExtraError(f"the {kind} {candidate.name!r}", str(plugin.extra), plugin.distribution)
 
 
 def _load(candidate: Candidate) -> object:
     """Load an extension. Every error becomes a PluginError, a missing package of its extra a MissingExtraError."""
-    extra = None if candidate.plugin is None else candidate.plugin.extra
+    plugin = candidate.plugin
     try:
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
-        if isinstance(error, ModuleNotFoundError) and extra is not None:
-            raise _missing_extra(candidate, extra) from error
+        if isinstance(error, ModuleNotFoundError) and plugin is not None and plugin.extra is not None:
+            raise _missing_extra(candidate, plugin) from error
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise PluginError(f"plugin {candidate.name!r} ({candidate.origin}) does not load: {text}") from error
 
@@ -254,16 +245,15 @@ def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
 
 def _plugin_candidates(kind: str) -> Iterator[Candidate]:
     """Yield the extensions of a kind that the lists of installed plug-ins name."""
-    for installed in installed_plugins():
-        plugin = installed.plugin
+    for plugin in installed_plugins():
         for name, extension in plugin.brings(kind).items():
-            origin = f"{extension.loader} of {installed.distribution}"
-            yield Candidate(kind, name, origin, extension.load, None, extension.help, plugin, installed.distribution)
+            origin = f"{extension.loader} of {plugin.distribution}"
+            yield Candidate(kind, name, origin, extension.load, None, extension.help, plugin)
 
 
 def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
     """Yield the extensions of a kind that workspace files offer: Python files, and judges' prompt files."""
-    is_of_plugin = any(kind in installed.plugin.own_kinds for installed in installed_plugins())
+    is_of_plugin = any(kind in plugin.own_kinds for plugin in installed_plugins())
     if is_of_plugin or kind in _OFFERED_BY_FILES:
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
@@ -314,7 +304,7 @@ def added_options() -> list[type[Any]]:
 
 def codes() -> Mapping[str, interface.Code]:
     """Return the codes of faults and causes that plug-ins add."""
-    return {name: code for installed in installed_plugins() for name, code in installed.plugin.codes.items()}
+    return {name: code for plugin in installed_plugins() for name, code in plugin.codes.items()}
 
 
 def figures() -> list[interface.Figures]:

@@ -62,24 +62,17 @@ _DRIVER_ONLY = (
 """Options that only the driver uses: the process that starts the run. Tasks get them without a value."""
 
 
-@dataclass(frozen=True)
-class TaskOptions:
-    """Makes the execution of a run's tasks from the command's options. It is pickled and holds no secrets.
+def _execution_of_task(
+    options: Options, describe_data: Callable[[], Dataset], allowed: tuple[Path, ...]
+) -> evaluation.Execution:
+    """Make the execution of a run's task from the command's options, which hold no secrets.
 
     `describe_data` makes a data set without rows, because tasks get rows instead of the file.
+
+    Raises:
+        TunecheckError: something that the options name is missing on this machine.
     """
-
-    options: Options
-    describe_data: Callable[[], Dataset]
-    allowed: tuple[Path, ...]
-
-    def __call__(self) -> evaluation.Execution:
-        """Create endpoint, evaluators and mapping in this process.
-
-        Raises:
-            TunecheckError: something that the options name is missing on this machine.
-        """
-        return _prepare_evaluate(self.options, self.describe_data(), (), Trust(allowed=self.allowed)).execution()
+    return _prepare_evaluate(options, describe_data(), (), Trust(allowed=allowed)).execution()
 
 
 def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluation.RunsElsewhere | None:
@@ -105,7 +98,7 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
         path = path.relative_to(trust.workspace)
 
     describe_data = partial(described_dataset, tuple(dataset.scan().columns), dataset.defaults, dataset.name, path)
-    recipe = TaskOptions(task_options, describe_data, trust.allowed)
+    recipe = partial(_execution_of_task, task_options, describe_data, trust.allowed)  # can be pickled
 
     return cast("evaluation.RunsElsewhere", open_runner(address if colon else None, options, recipe))
 
