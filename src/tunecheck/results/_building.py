@@ -136,7 +136,7 @@ class TableBuilder:
         self._labels: dict[str, list[str | None]] = {name: [] for name in label_columns}
         self._slices: dict[str, list[str | None]] = {}
         """The labels of columns that have only few, short values; the run was not grouped by them."""
-        self._slice_labels: defaultdict[str, dict[JSON, str | None]] = defaultdict(dict)
+        self._slice_values: defaultdict[str, set[str | None]] = defaultdict(set)
         self._shared_labels: dict[str | None, str | None] = {}
 
         self._ids: list[str | None] = []
@@ -332,13 +332,12 @@ class TableBuilder:
                 failed.update(place for place, state in enumerate(states) if state == tables.State.ERROR)
 
         for name, labels in self._labels.items():
-            label_key = next((key for key in _possible_keys(name) if key in columns), None)
-            labels.extend([None] * count if label_key is None else self._labels_of(columns[label_key]))
+            label_key = next((key for key in _possible_keys(name) if key in columns), "")
+            labels.extend(self._labels_of(columns.get(label_key, [UNSET] * count)))
         self._add_slices(columns)
 
-        if _LATENCY in columns:
-            latencies = map(number_of, columns[_LATENCY])
-            self._latencies_ms += [latency for latency in latencies if latency == latency]  # without NaN
+        latencies = map(number_of, columns.get(_LATENCY, ()))
+        self._latencies_ms += [latency for latency in latencies if latency == latency]  # without NaN
 
         self._add_identities(columns, count)
         self._rows += count
@@ -347,21 +346,12 @@ class TableBuilder:
     def _add_slices(self, columns: Columns) -> None:
         """Add the block's labels to `_slices`; drop columns with more than 20 values, long texts, lists or objects."""
         for name, labels in [*self._slices.items()]:
-            known = self._slice_labels[name]
-            values = [None if cell is UNSET else cell for cell in columns[f"inputs.{name}"]]
-
-            try:
-                new = set(values) - known.keys()
-            except TypeError:  # a value is a list or an object, which cannot be hashed
+            cells, values = columns[f"inputs.{name}"], self._slice_values[name]
+            added = [*self._labels_of(cells)] if all(map(_may_label_slice, cells)) else []
+            labels += added
+            values.update(added)
+            if not added or len(values) > _MOST_SLICES:
                 del self._slices[name]
-                continue
-
-            if len(known) + len(new) > _MOST_SLICES or not all(map(_may_label_slice, new)):
-                del self._slices[name]
-                continue
-
-            known.update({value: self._label(value) for value in new})
-            labels.extend(map(known.__getitem__, values))
 
     def _labels_of(self, cells: Cells) -> Iterator[str | None]:
         """Return the label of each cell; None for a cell without a value."""
@@ -532,9 +522,9 @@ def _row_decoder(kinds: Mapping[str, object]) -> msgspec.json.Decoder[msgspec.St
     return msgspec.json.Decoder(row)
 
 
-def _may_label_slice(value: JSON) -> bool:
+def _may_label_slice(value: Cell) -> bool:
     """Return True for a value that may label a slice: null, a number, or a text of at most 100 characters."""
-    return len(value) <= _LONGEST_SLICE if isinstance(value, str) else value is None or isinstance(value, (int, float))
+    return len(value) <= _LONGEST_SLICE if isinstance(value, str) else not isinstance(value, (list, dict))
 
 
 def _possible_keys(name: str) -> tuple[str, str, str]:
