@@ -78,11 +78,7 @@ def multiple_comparisons_with_the_best(
     numpy.fill_diagonal(gaps, numpy.inf)
     differences = gaps.min(axis=1)
 
-    centred = sign * scores - means
-    groups = as_clusters(clusters, rows)
-    if groups is not None:
-        centred = numpy.column_stack([groups.sums(column) for column in centred.T])
-
+    centred = _sum_units(sign * scores - means, clusters)
     units = len(centred)
     if units < 2:
         return [Standing(sign * float(value), None, None, may_be_best=True) for value in differences]
@@ -126,11 +122,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
 
     # First the mean of each row, then that of each run is removed: the rest is noise if all runs are equally good.
     deviations = scores - scores.mean(axis=1, keepdims=True)
-    deviations -= deviations.mean(axis=0)
-
-    groups = as_clusters(clusters, rows)
-    if groups is not None:
-        deviations = numpy.column_stack([groups.sums(column) for column in deviations.T])
+    deviations = _sum_units(deviations - deviations.mean(axis=0), clusters)
     units = len(deviations)
     if units < 2 or runs < 2:
         return None
@@ -145,6 +137,12 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
     highest: float = _STEP * (sum(1 - chance for chance in above) - sum(below))
 
     return error * highest
+
+
+def _sum_units(scores: Floats, clusters: Codes | None) -> Floats:
+    """Return the sum of each cluster's rows in each column; the rows themselves if all are independent."""
+    groups = as_clusters(clusters, len(scores))
+    return scores if groups is None else numpy.column_stack([groups.sums(column) for column in scores.T])
 
 
 def _errors(covariance: Floats) -> Floats:

@@ -100,35 +100,29 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     Raises:
         ValueError: the power is not between 0 and 1.
     """
-    alpha = round(1 - comparison.difference.confidence, 12)
+    difference, n, clusters = comparison.difference, comparison.n, comparison.clusters
+    alpha, error = round(1 - difference.confidence, 12), difference.standard_error
     if not 0 < power < 1:
         raise ValueError(f"power must be between 0 and 1, not {power!r}")
-    value, remark = _smallest_detectable(comparison, power, alpha)
-    return SmallestDifference(value, power, alpha, remark)
 
-
-def _smallest_detectable(
-    comparison: PairedBinary | PairedScores, power: float, alpha: float
-) -> tuple[float | None, str | None]:
-    """Return the value of `smallest_difference` and None; or None and the reason why there is no value."""
-    error, n, clusters = comparison.difference.standard_error, comparison.n, comparison.clusters
     if error is None:
-        return None, comparison.difference.remark or "the error of the difference is unknown"
+        return SmallestDifference(None, power, alpha, difference.remark or "the error of the difference is unknown")
 
     if isinstance(comparison, PairedScores):
         if error == 0:
-            return None, "all differences are the same: they show no spread"
+            return SmallestDifference(None, power, alpha, "all differences are the same: they show no spread")
         degrees = (clusters or n) - 1
-        return (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
+        reach = t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)
+        return SmallestDifference(reach * error, power, alpha)
 
-    b, c = comparison.b, comparison.c
-    rows = float(n)
+    changed, rows = comparison.b + comparison.c, float(n)
     if clusters is not None:
-        unclustered = math.sqrt(b + c - (c - b) ** 2 / n) / n
-        rows = effective_rows(n, clusters, unclustered, error)
+        independent_error = math.sqrt(changed - (comparison.c - comparison.b) ** 2 / n) / n
+        rows = effective_rows(n, clusters, independent_error, error)
 
-    value = smallest_binary(rows, (b + c) / n, power, alpha, None if clusters is None else clusters - 1)
-    return value, None if value is not None else "too few rows: even a change of every row would not be significant"
+    value = smallest_binary(rows, changed / n, power, alpha, None if clusters is None else clusters - 1)
+    remark = None if value is not None else "too few rows: even a change of every row would not be significant"
+    return SmallestDifference(value, power, alpha, remark)
 
 
 def smallest_binary(

@@ -145,7 +145,10 @@ def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
     Statistics in Medicine 17 (1998), 891-908. It contains all differences with a score statistic within ± reach, given
     the maximum likelihood estimate of the discordant share under each difference.
     """
-    return _tango_end(b, c, n, reach), _tango_end(b, c, n, -reach)
+    # The score falls as the difference grows from -1 to 1.
+    low, _ = turning_point(lambda difference: tango_score(b, c, n, difference) <= reach, -1.0, 1.0)
+    _, high = turning_point(lambda difference: tango_score(b, c, n, difference) <= -reach, -1.0, 1.0)
+    return low, high
 
 
 def tango_score(b: float, c: float, n: float, difference: float) -> float:
@@ -160,8 +163,3 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
         return gap / math.sqrt(variance)
     return math.copysign(math.inf, gap) if gap else 0.0
 
-
-def _tango_end(b: float, c: float, n: float, score: float) -> float:
-    """Return the difference at which Tango's score is `score`; it falls as the difference grows from -1 to 1."""
-    low, high = turning_point(lambda difference: tango_score(b, c, n, difference) <= score, -1.0, 1.0)
-    return low if score > 0 else high

@@ -36,7 +36,7 @@ import numpy
 from numpy.typing import NDArray
 
 from tunecheck.statistics._distributions import effective_rows, t_quantile
-from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile, wilson, wilson_interval
+from tunecheck.statistics._results import CONFIDENCE, Estimate, normal_quantile, wilson_interval
 
 # -- arrays of numbers, and groups of rows
 
@@ -282,28 +282,45 @@ def estimate_proportion(
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
     """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
 
-    With groups, the effective number of rows replaces the number of rows in Wilson's interval.
-
     `value` is p, and the plain standard error is √(p (1 − p) / n).
     """
     n = len(values)
-    plain = wilson(int(values.sum()), n, confidence)
-    if plain.value is None:
-        return Estimate(None, None, None, 0, confidence, "Wilson", remark="there are no rows")
+    value = float(values.sum()) / n if n else 0.0
+    plain_error = math.sqrt(value * (1 - value) / n) if n else 0.0
+    return with_score_interval(
+        values, value, plain_error, groups, confidence, "Wilson", lambda rows, z: wilson_interval(value, rows, z)
+    )
 
-    value = plain.value
-    independent_error = math.sqrt(value * (1 - value) / n)
+
+def with_score_interval(
+    values: Floats,
+    value: float,
+    plain_error: float,
+    groups: RowGroups | None,
+    confidence: float,
+    method: str,
+    interval: Callable[[float, float], Bounds],
+) -> Estimate:
+    """Return the mean `value` of rows with a score interval; with groups, for the effective number of rows.
+
+    `interval` takes a number of rows and a half-width in standard errors. `plain_error` is the standard error of
+    independent rows.
+    """
+    n = len(values)
+    z = normal_quantile(confidence)
+    if not n:
+        return Estimate(None, None, None, 0, confidence, method, remark="there are no rows")
     if groups is None:
-        return Estimate(value, plain.low, plain.high, n, confidence, "Wilson", independent_error)
+        return Estimate(value, *interval(n, z), n, confidence, method, plain_error)
 
-    # Correlated rows are worth fewer independent ones: `effective_rows` divides by the square of both errors' ratio.
-    error, method = groups.mean_error(values), "Wilson, effective rows"
+    error = groups.mean_error(values)
     if error is None:
         return Estimate(value, None, None, n, confidence, method, None, groups.count, ONE_CLUSTER)
 
-    worth = effective_rows(n, groups.count, independent_error, error)
-    low, high = wilson_interval(value, worth, t_quantile((1 + confidence) / 2, groups.count - 1))
-    return Estimate(value, low, high, n, confidence, method, error, groups.count)
+    # Correlated rows are worth fewer independent ones: `effective_rows` divides by the square of both errors' ratio.
+    worth = effective_rows(n, groups.count, plain_error, error)
+    ends = interval(worth, t_quantile((1 + confidence) / 2, groups.count - 1))
+    return Estimate(value, *ends, n, confidence, f"{method}, effective rows", error, groups.count)
 
 
 def estimate_mean(
@@ -448,34 +465,23 @@ def _mean(
 
 
 def _constant_mean(value: float, n: int, clusters: int | None, bounds: Bounds | None, confidence: float) -> Estimate:
-    """Return the estimate of a mean if all scores are the same; it has an interval only within known bounds.
+    """Return the estimate of a mean if all scores are the same; it has an interval only within known, finite bounds.
 
-    `n` is the number of rows, `clusters` the number of clusters, or None without clusters.
+    `n` is the number of rows, `clusters` the number of clusters, or None without clusters. The share of rows with
+    another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the bounds.
+
+    Example: 40 rows of 40 have the score 1, and scores range from 0 to 1. Wilson's upper limit for 0 of 40 is 0.088, so
+    the interval is 0.912 to 1.
     """
-    if bounds is not None and clusters != 1:
-        interval = constant_interval(value, clusters or n, bounds, confidence)
-        if interval is not None:
-            return Estimate(value, *interval, n, confidence, "Wilson, for equal scores", 0.0, clusters)
+    if bounds is not None and clusters != 1 and -math.inf < bounds[0] <= value <= bounds[1] < math.inf:
+        _, other = wilson_interval(0.0, clusters or n, normal_quantile(confidence))
+        ends = value - other * (value - bounds[0]), value + other * (bounds[1] - value)
+        return Estimate(value, *ends, n, confidence, "Wilson, for equal scores", 0.0, clusters)
 
     # An error of 0 says that the scores did not vary; one row cannot say even that.
     if n == 1:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, "there is only one row")
     return Estimate(value, None, None, n, confidence, "none", 0.0, clusters, NO_SPREAD)
-
-
-def constant_interval(value: float, n: int, bounds: Bounds, confidence: float) -> tuple[float, float] | None:
-    """Return the interval of the mean if all n rows have this score; None unless it is within finite bounds.
-
-    The share of rows with another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the
-    bounds.
-
-    Example: 40 rows of 40 have the score 1, and scores range from 0 to 1. Wilson's upper limit for 0 of 40 is 0.088, so
-    the interval is 0.912 to 1.
-    """
-    other = wilson(0, n, confidence).high
-    if other is None or not (-math.inf < bounds[0] <= value <= bounds[1] < math.inf):
-        return None
-    return value - other * (value - bounds[0]), value + other * (bounds[1] - value)
 
 
 # -- pass@k and pass^k: several trials of one item passing at least once, or always

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from tunecheck.statistics import _distributions as distributions, _estimates as estimates
-from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores, normal_quantile
+from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores
 
 # -- verdicts
 
@@ -91,27 +91,16 @@ def _difference(
     change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None, confidence: float
 ) -> Estimate:
     """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows."""
-    n, count = len(change), None if groups is None else groups.count
-    if n == 0:
-        return Estimate(None, None, None, 0, confidence, "Tango", remark="there are no rows")
-
+    n = max(1, len(change))
     # The variance of changes of −1, 0 and 1 is the share of changed rows less the squared mean change.
-    value, plain = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
+    value, plain_error = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
 
-    if groups is None:
-        low, high = distributions.tango(b, c, n, normal_quantile(confidence))
-        return Estimate(value, low, high, n, confidence, "Tango", plain)
+    def interval(rows: float, reach: float) -> tuple[float, float]:
+        """Return Tango's interval for this many rows."""
+        worth = rows / n  # all counts shrink by the same factor, so the difference itself stays
+        return distributions.tango(b * worth, c * worth, n * worth, reach)
 
-    error = groups.mean_error(change)
-    if error is None:
-        return Estimate(value, None, None, n, confidence, "Tango", None, count, estimates.ONE_CLUSTER)
-
-    # All counts shrink by the same factor, so the difference itself stays.
-    worth = distributions.effective_rows(n, groups.count, plain, error) / n
-    low, high = distributions.tango(
-        b * worth, c * worth, n * worth, distributions.t_quantile((1 + confidence) / 2, groups.count - 1)
-    )
-    return Estimate(value, low, high, n, confidence, "Tango, effective rows", error, count)
+    return estimates.with_score_interval(change, value, plain_error, groups, confidence, "Tango", interval)
 
 
 # -- scores
