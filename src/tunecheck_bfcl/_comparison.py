@@ -29,11 +29,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy
+from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, DataError, MetricComparison, Run, statistics
 from tunecheck.comparison import PairedValues, Part, RunPair, part_of, with_verdicts

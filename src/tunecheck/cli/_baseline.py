@@ -342,8 +342,7 @@ ENOUGH = 0.8
 """If an identical model meets a gate in less than this share of runs, the margin is too narrow for the rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Power(Result):
+class Power(Result, frozen=True):
     """The chance that an identical model meets the gate on one pass rate.
 
     `pairs_needed` and `margin_needed` would raise a low chance to 80%; each is None if it is not needed or no value

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named, order_causes, sentence, title
@@ -33,8 +34,7 @@ _MOST_FAULTS = 50  # of one row
 LISTS = ("regressed", "fixed", "flaky", "changed")
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """The changed pairs of a metric, by the lists of `LISTS`.
 
     `pairs` has the positions of the listed pairs, most changed first; `totals` counts all changed pairs.

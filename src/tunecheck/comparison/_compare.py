@@ -16,10 +16,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tunecheck import plugins
@@ -377,8 +378,7 @@ def _histories(against: Sequence[results.RunComparison], runs: Runs) -> list[res
 # -- the choice among several runs, and the history of their rows
 
 
-@dataclass(frozen=True, slots=True)
-class CommonRows:
+class CommonRows(msgspec.Struct, frozen=True):
     """The base's items with a number in every run; `scores` has the shape (items, runs).
 
     `labels` has each item's cluster. `sides` describes the metric.

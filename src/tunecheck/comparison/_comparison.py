@@ -11,7 +11,6 @@ Comparison          `compare`: one or more runs against a base
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tunecheck._errors import ConfigurationError
@@ -26,8 +25,7 @@ MetricVerdict = Literal["better", "worse", "no difference shown", "too little da
 """What a comparison says of a metric."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowChange(Result):
+class RowChange(Result, frozen=True, kw_only=True):
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
     `new_id` is the row's id in the new run if the ids differ. `base_faults` and `new_faults` are the faults in each run
@@ -49,8 +47,7 @@ class RowChange(Result):
     new_causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Counts(Result):
+class Counts(Result, frozen=True):
     """Counts of a run's rows that an evaluator scored, did not apply to, or failed on."""
 
     scored: int
@@ -58,16 +55,14 @@ class Counts(Result):
     errors: int
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided(Result):
+class OneSided(Result, frozen=True):
     """Counts of pairs with a number in only one of the runs."""
 
     base: int = 0
     new: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RawFigures(Result):
+class RawFigures(Result, frozen=True):
     """A judge's rates before they are corrected for its errors."""
 
     base: Estimate
@@ -75,8 +70,7 @@ class RawFigures(Result):
     difference: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class MetricComparison(Result):
+class MetricComparison(Result, frozen=True):
     """One metric of two runs, over the rows with a number in both.
 
     For an evaluator's main metric, `name` is the evaluator's name, else `<evaluator>.<key>`. `key` is the key in
@@ -125,7 +119,7 @@ class MetricComparison(Result):
     fixed: tuple[RowChange, ...] = ()
     changed: tuple[RowChange, ...] = ()
     flaky: tuple[RowChange, ...] = ()
-    totals: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = {}
     judge: Literal["corrected", "scores", "uncalibrated", "different"] | None = None
     raw: RawFigures | None = None
     primary: bool = False
@@ -137,8 +131,7 @@ class MetricComparison(Result):
         return None if self.smallest_difference is None else self.smallest_difference.value
 
 
-@dataclass(frozen=True, slots=True)
-class CauseChange(Result):
+class CauseChange(Result, frozen=True):
     """The number of paired rows with a cause of failure, in each run and in one run only.
 
     `side` is the part that has to change, "serving" or "model". `p_value` comes from McNemar's test; `p_adjusted` is
@@ -156,8 +149,7 @@ class CauseChange(Result):
     p_adjusted: float
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Result):
+class Part(Result, frozen=True):
     """A slice of the rows (one value of a column) on one metric, or a plug-in's weighted figure of slices.
 
     `p_adjusted` is Holm-corrected over the slices of the column, except `overall`, which is tested by itself. If
@@ -181,8 +173,7 @@ class Part(Result):
     named: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs(Result):
+class Pairs(Result, frozen=True):
     """How two runs' rows were paired.
 
     `only_in_base` and `only_in_new` have the ids of rows without a partner, `other_content` the ids that both runs have
@@ -203,8 +194,7 @@ Choice = Literal["ship", "keep", "undecided", "invalid"]
 Effect = Literal["invalid", "keep", "undecided", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Objection(Result):
+class Objection(Result, frozen=True):
     """Something that a comparison found against a candidate, and its effect on the decision."""
 
     code: str
@@ -212,8 +202,7 @@ class Objection(Result):
     effect: Effect = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision(Result):
+class Decision(Result, frozen=True, kw_only=True):
     """The decision whether a candidate replaces its base.
 
     `ship`: the candidate is better (with a margin: worse by less than the margin, if at all), and no objection has an
@@ -235,8 +224,7 @@ class Decision(Result):
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunComparison(Result):
+class RunComparison(Result, frozen=True):
     """One run against the base.
 
     `causes` are the causes of failed rows, largest growth first. `parts` are slices of the primary metric
@@ -249,7 +237,7 @@ class RunComparison(Result):
     decision: Decision
     notes: tuple[str, ...] = ()
     causes: tuple[CauseChange, ...] = ()
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Any] = {}
     part_metric: str = ""
     parts: tuple[Part, ...] = ()
     figures: tuple[Part, ...] = ()
@@ -271,8 +259,7 @@ class RunComparison(Result):
         return [metric for metric in self.metrics.values() if metric.tested]
 
 
-@dataclass(frozen=True, slots=True)
-class History(Result):
+class History(Result, frozen=True):
     """One metric's figure in each run, over the rows with a number in every run."""
 
     name: str
@@ -280,8 +267,7 @@ class History(Result):
     values: tuple[Estimate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked(Result):
+class Ranked(Result, frozen=True):
     """One run of a selection: its figure, and its difference from the best of the other runs.
 
     The intervals of all runs' `difference` hold at once. `may_be_best` is True if the run cannot be distinguished from
@@ -297,8 +283,7 @@ class Ranked(Result):
 RowHistory = Literal["right", "never right", "fixed", "broken", "back and forth", "flaky"]
 
 
-@dataclass(frozen=True, slots=True)
-class RowOverRuns(Result):
+class RowOverRuns(Result, frozen=True):
     """One row over all runs.
 
     `passed` has the share of its trials that passed in each run. `since` is the run that fixed or broke the row.
@@ -310,8 +295,7 @@ class RowOverRuns(Result):
     since: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowsOverRuns(Result):
+class RowsOverRuns(Result, frozen=True):
     """The history of each row over all runs, by its verdicts on one metric. Only rows in every run are included.
 
     A row is `right` or `never right` if that holds in every run. `fixed` and `broken` rows changed once and stayed so.
@@ -327,8 +311,7 @@ class RowsOverRuns(Result):
     rows: tuple[RowOverRuns, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(Result):
+class Selection(Result, frozen=True, kw_only=True):
     """The run to ship; the fields are those of `tunecheck select --json`.
 
     `ranking` has the best run first, over the `rows` with a figure in every run. `decisions` has a decision for each
@@ -368,8 +351,7 @@ class Selection(Result):
         return self.as_json()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Result):
+class Comparison(Result, frozen=True, kw_only=True):
     """One or more runs against a base; the fields are those of `tunecheck compare --out FILE`.
 
     `against` has one entry per run, in the order given. `decision` is whether to ship. For several runs it is the

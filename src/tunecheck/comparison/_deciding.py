@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, EarlyStop
@@ -32,8 +33,7 @@ from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """The question of early stopping: is the run better or worse than the base, or at most a margin worse?
 
     `metrics` are evaluators, or keys of metrics.json; None means the primary metric.
@@ -214,8 +214,7 @@ def _refusal(base: RunTable, problem: str) -> ConfigurationError:
     return ConfigurationError(f"the base {base.info.id}: {problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(msgspec.Struct, frozen=True):
     """Converts a metric's values to scores from 0 to 1, where higher is better, and back; `width` is its range.
 
     Example: marks from 1 to 5, lower is better. The mark 2 has the score 0.75; one mark more is 0.25 less as a score.

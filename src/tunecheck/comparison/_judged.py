@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from tunecheck._files import JudgeCalibration
 from tunecheck._messages import clean, plural
@@ -43,8 +44,7 @@ _FEWEST_OF_THE_RUN = 30
 _ALPHA = 0.05  # of the test whether the judge errs equally often on two runs
 
 
-@dataclass(frozen=True, slots=True)
-class Correction(Result):
+class Correction(Result, frozen=True):
     """A judge's raw pass rate, and the rate corrected for the judge's errors; None if it cannot be corrected.
 
     `labels` is the number of labels used. `remark` is the reason why a calibration cannot correct the rate.

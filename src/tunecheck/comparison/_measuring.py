@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tunecheck._errors import ConfigurationError
@@ -48,8 +49,7 @@ _FEW_RESAMPLES = 500
 """Resamples for metrics that are shown without a test."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonSettings:
+class ComparisonSettings(msgspec.Struct, frozen=True):
     """The settings of a comparison; the fields are arguments of `compare`, except `lists_of_all`.
 
     `lists_of_all` is True if every run gets lists of changed rows, and False if only the run does that the
@@ -65,7 +65,7 @@ class ComparisonSettings:
     rows: int | None = 1_000
     lists_of_all: bool = True
     seed: int = 0
-    guards: Mapping[str, float] = field(default_factory=dict)
+    guards: Mapping[str, float] = {}
     allow_changed_evaluator: bool = False
 
     @property
@@ -74,8 +74,7 @@ class ComparisonSettings:
         return [self.metrics] if isinstance(self.metrics, str) else self.metrics
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRef:
+class MetricRef(msgspec.Struct, frozen=True):
     """A metric to compare: its name, the key of its column, its evaluator, and whether it is tested."""
 
     name: str
@@ -84,8 +83,7 @@ class MetricRef:
     tested: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PairedValues:
+class PairedValues(msgspec.Struct, frozen=True):
     """A metric's numbers by pair; NaN if a run has no number.
 
     `labels` has the number of each pair's cluster. `metric` is the column of a run, if possible of one that declares

@@ -20,13 +20,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from statistics import median
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
@@ -61,8 +62,7 @@ _NOT_KNOWN = frozenset({"missing_verdicts", "errors", "serving_changed"})
 _BY_MARGIN: Mapping[str, Choice] = {"shown": "ship", "refuted": "keep", "open": "undecided"}
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, dict=True):
     """A pair of runs, with the choice by the primary `metric` and the objections to the new run.
 
     `parts` are the metric's slices and `causes` the changes of causes. `base_name` and

@@ -15,11 +15,12 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
@@ -43,8 +44,7 @@ class NothingPairsError(ConfigurationError):
         self.remedy = remedy
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(msgspec.Struct, frozen=True):
     """The pairs of two runs: `base` and `new` have the two items of each pair, in the order of the base.
 
     `only_base` and `only_new` are items without a partner. `by_content` counts pairs with different ids. `by_id_alone`

@@ -29,6 +29,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Unpack
 
+import msgspec
+
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import cut
@@ -87,8 +89,7 @@ class Disagreement:
     reason: JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration(Result):
+class Calibration(Result, frozen=True, kw_only=True):
     """Agreement of an evaluator's verdicts with labels: the report of `tunecheck judge calibrate --out FILE`.
 
     The figures cover the `compared` rows; rows that are `unlabelled` or `not_applicable` and `errors` are left out.
@@ -183,7 +184,7 @@ def calibrate(
     judged = _LabelledRun(Run(result.run_dir), called, label_column, kind, label_threshold, metric)
     calibration = judged.calibration(confidence)
     saved = judged.save(simulated=calibration.simulated) if save else None
-    return replace(calibration, rows=calibration.rows + unlabelled, unlabelled=unlabelled, saved=saved)
+    return msgspec.structs.replace(calibration, rows=calibration.rows + unlabelled, unlabelled=unlabelled, saved=saved)
 
 
 # -- reading labels

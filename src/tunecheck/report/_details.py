@@ -17,7 +17,6 @@ The details have these keys. All but the last four depend on the answer, so they
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
@@ -42,8 +41,7 @@ from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, Reporte
 from tunecheck.runs._manifest import value_reader
 
 
-@dataclass(frozen=True, slots=True)
-class PanelRow:
+class PanelRow(msgspec.Struct, frozen=True):
     """A panel's part of a row's details.
 
     `question` replaces the row's text in the table. `columns` are the target's columns that only the panel shows.
@@ -75,8 +73,7 @@ _QUESTIONS = ("query", "question", "prompt", "input")
 Verdicts = Sequence[RecordedVerdict]
 
 
-@dataclass(slots=True)
-class Details:
+class Details(msgspec.Struct):
     """The details of a row (`shown`), and its values for the table and the charts.
 
     `answered` has the details that depend on the answer. `calls` is the comparison of its `sides`; a conversation has

@@ -13,7 +13,8 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tunecheck._faults import cause_named, causes
 from tunecheck._files import MetricEntry
@@ -41,16 +42,15 @@ _OTHERS = "(others)"
 _MOST_REASON = 200  # characters of the text that explains a failed row in the table
 
 
-@dataclass(slots=True)
-class Coded:
+class Coded(msgspec.Struct):
     """A column with few different values.
 
     `values` has each value once; its place is its code. `rows` has for each row a code, a list of codes, or None.
     """
 
-    values: list[str] = field(default_factory=list)
-    rows: list[JSON] = field(default_factory=list)
-    _codes: dict[str, int] = field(default_factory=dict)
+    values: list[str] = []
+    rows: list[JSON] = []
+    _codes: dict[str, int] = {}
 
     def add(self, values: Iterable[str]) -> None:
         """Add a row with any number of values.
@@ -84,8 +84,7 @@ class Coded:
         return {"values": [*self.values], "rows": self.rows[:most]}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(msgspec.Struct, frozen=True):
     """An evaluator's outcome for each row: `results` has a letter per row, `scores` numbers by metric (or NaN)."""
 
     results: str

@@ -11,9 +11,10 @@ The prefix of a column's key is its role. An evaluator's name may contain dots, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
@@ -29,8 +30,7 @@ _VERDICT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshol
 _POLICIES = frozenset(MatchPolicy().options())
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(msgspec.Struct, frozen=True):
     """One evaluator of a run: its declared main metric, if any, and its metrics.
 
     `verdicts` reads its verdicts from rows. `compares` is the part of calls that a built-in evaluator compares.
@@ -50,8 +50,7 @@ class Evaluated:
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
 
-@dataclass(frozen=True)
-class ReportedRun:
+class ReportedRun(msgspec.Struct, frozen=True):
     """A finished run.
 
     `metrics` is the content of `metrics.json`. `table` has the metrics as columns. `folder` is None for results of
@@ -179,8 +178,7 @@ def _undeclared_metrics(columns: JudgedColumns, table: RunTable) -> Iterator[Met
             yield MetricEntry(column.name.removeprefix(f"{columns.name}."), "score", bounds, column.higher_is_better)
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorKeys:
+class EvaluatorKeys(msgspec.Struct, frozen=True):
     """One evaluator's keys in a row.
 
     `differences` is the key of a judge's list of differences, `properties` that of further values. `others` has name
@@ -194,18 +192,17 @@ class EvaluatorKeys:
     has_keys: bool
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(msgspec.Struct):
     """The roles of a row's keys, which are the same for all rows with the same keys.
 
     `inputs` and `target` have pairs of a column's name and its key, `errors` of a stage and its key. `evaluators` are
     in the order of the run.
     """
 
-    inputs: list[tuple[str, str]] = field(default_factory=list)
-    target: list[tuple[str, str]] = field(default_factory=list)
-    errors: list[tuple[str, str]] = field(default_factory=list)
-    evaluators: list[EvaluatorKeys] = field(default_factory=list)
+    inputs: list[tuple[str, str]] = []
+    target: list[tuple[str, str]] = []
+    errors: list[tuple[str, str]] = []
+    evaluators: list[EvaluatorKeys] = []
 
     def verdicts(self, row: Mapping[str, JSON]) -> list[RecordedVerdict]:
         """Return each evaluator's verdict on the row."""

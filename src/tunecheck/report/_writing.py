@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TextIO
+
+import msgspec
 
 from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
@@ -211,8 +212,7 @@ _RESAMPLES = 2_000
 """Bootstrap samples; enough for an interval on a page, but comparisons use more."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RowGroup:
+class _RowGroup(msgspec.Struct, frozen=True):
     """The rows with one value of a column, or all rows (`column` and `value` are None)."""
 
     column: str | None

@@ -34,7 +34,6 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias, cast
 
@@ -543,8 +542,7 @@ def _is_nested(name: str, names: Collection[str]) -> bool:
 # -- one evaluator's columns
 
 
-@dataclass(slots=True)
-class EvaluatorPart:
+class EvaluatorPart(msgspec.Struct):
     """One evaluator's keys in a run's rows, and the columns that they fill.
 
     `numbers` has pairs of a key and its column. `verdicts` has a result's key, its reason's key and the column. If
@@ -558,9 +556,9 @@ class EvaluatorPart:
     evaluator: tables.EvaluatorColumns
     declared: EvaluatorEntry
     nulls_are_errors: bool
-    keys: list[str] = field(default_factory=list)
-    numbers: list[tuple[str, tables.MetricColumn]] = field(default_factory=list)
-    verdicts: list[tuple[str, str, tables.MetricColumn]] = field(default_factory=list)
+    keys: list[str] = []
+    numbers: list[tuple[str, tables.MetricColumn]] = []
+    verdicts: list[tuple[str, str, tables.MetricColumn]] = []
 
     def add_keys(self, added: Sequence[str], columns: MetricColumns) -> None:
         """Add new keys of the evaluator's outputs; make a column for each key with verdicts or numbers."""

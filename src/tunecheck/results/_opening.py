@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,8 +34,7 @@ from tunecheck.runs._manifest import changed_since
 from tunecheck.runs._store import Run, find_run, recorded_values
 
 
-@dataclass(frozen=True, slots=True)
-class AboutToRun:
+class AboutToRun(msgspec.Struct, frozen=True):
     """The rows of a run that has not started; they are paired with a base before the endpoint is called.
 
     `mapping` has the layers of the column mapping if the data holds the answers; None if an endpoint answers.

@@ -34,9 +34,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice, takewhile
+
+import msgspec
+from msgspec.structs import replace
 
 from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError
@@ -59,8 +61,7 @@ Metrics = Mapping[str, JSON]
 """Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.947, …}`."""
 
 
-@dataclass(frozen=True, slots=True)
-class MainFigure:
+class MainFigure(msgspec.Struct, frozen=True):
     """An evaluator's pass rate, else its main mean; `value` is None if it has neither.
 
     `low` and `high` are the 95% interval of a rate, if it was computed.
@@ -93,8 +94,7 @@ MainFigures = Mapping[str, Sequence[MainFigure]]
 """Main figures by evaluator: of all rows, then of each kind of row if the table shows the kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(msgspec.Struct, frozen=True):
     """A column of the table: its head, and the metrics and the number of the rows that it is about."""
 
     head: str
@@ -106,8 +106,7 @@ class _Column:
         return round((real_number(self.metrics.get(f"{CAUSE_METRIC}{cause}")) or 0) * self.row_count)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstScreen:
+class FirstScreen(msgspec.Struct, frozen=True):
     """How many rows passed, the main cause of failures with advice, the next command, and a table of main figures."""
 
     passed: str
@@ -281,7 +280,7 @@ def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> Fa
     """
     reasons = [*failures.reasons.values()]
     for stage, errors in failures.errors.items():
-        reasons += [replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
+        reasons += [FailureGroup(f"{stage}: {e.words}", e.rows, e.example, e.words) for e in errors.values()]
 
     if primary in failures.below_threshold:
         reasons.append(failures.below_threshold[primary])
@@ -478,8 +477,7 @@ def _main_keys(name: str, entry: EvaluatorEntry, metrics: Metrics) -> Iterator[s
 # -- a line in a list of runs
 
 
-@dataclass(slots=True)
-class RunLine:
+class RunLine(msgspec.Struct):
     """One line in a list of runs.
 
     A damaged run has a `problem`. `cost` has the amount by currency. `answered` counts the answers of a run in
@@ -500,7 +498,7 @@ class RunLine:
     answered: int | None = None
     failed_rows: JSON = None
     cost: Mapping[str, float] | None = None
-    figures: list[MainFigure] = field(default_factory=list)
+    figures: list[MainFigure] = []
     problem: str = ""
 
 

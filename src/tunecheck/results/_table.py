@@ -30,7 +30,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -65,8 +64,7 @@ Labels = Sequence[str | None]
 """A column's text in each item, such as `["chat-1", "chat-1", None]`; None for an item without a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(msgspec.Struct, frozen=True):
     """A label for each item: items with equal labels are dependent, items labelled None are independent.
 
     `by` names the column of the labels, `how` where it came from.
@@ -146,8 +144,7 @@ class RowSource(Protocol):
         """
 
 
-@dataclass(slots=True)
-class ResultsFile:
+class ResultsFile(msgspec.Struct):
     """`eval_results.jsonl`, with one JSON object per line."""
 
     path: Path
@@ -172,8 +169,7 @@ class ResultsFile:
                 first_number += len(block)
 
 
-@dataclass(frozen=True, slots=True)
-class AzureFile:
+class AzureFile(msgspec.Struct, frozen=True):
     """`evaluation_results.json`: one object with `rows`. Azure writes NaN for missing values."""
 
     path: Path
@@ -204,8 +200,7 @@ class AzureFile:
             yield _check_row(row, f"{self.path}: row {number + 1}")
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRows:
+class AskedRows(msgspec.Struct, frozen=True):
     """The rows of a data set, with the ids and fingerprints that results of a run over them will have."""
 
     dataset: Dataset
@@ -217,8 +212,7 @@ class AskedRows:
             yield {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
 
 
-@dataclass(frozen=True, slots=True)
-class GivenRows:
+class GivenRows(msgspec.Struct, frozen=True):
     """Rows in memory: `result["rows"]` of Tunecheck's or Azure's `evaluate`."""
 
     rows: Sequence[Mapping[str, object]]
@@ -286,8 +280,7 @@ class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error
     calls: CallsRead | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedRun:
+class OpenedRun(msgspec.Struct, frozen=True):
     """An opened run; its rows have not been read yet, so that `info` counts none.
 
     `declared` are the evaluators that the run describes; None if it describes none. `answers` are columns of the data
@@ -304,7 +297,7 @@ class OpenedRun:
     primary: str | None = None
     groups: tuple[str, ...] = ()
     dataset: str | None = None
-    derived: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    derived: Mapping[str, Sequence[str]] = {}
 
     @property
     def run(self) -> Run | None:
@@ -314,8 +307,7 @@ class OpenedRun:
         return Run(Path(info.place)) if info.source == "run" and info.place != "memory" else None
 
 
-@dataclass(slots=True)
-class MetricColumn:
+class MetricColumn(msgspec.Struct):
     """One metric's number for each row: 1 for a pass, 0 for a fail, NaN for none.
 
     For example, the column `match.binary_aggregate` of the evaluator `match` with the values `[1.0, 0.0, nan]`.
@@ -335,8 +327,8 @@ class MetricColumn:
     repeats: bool = False
     has_results: bool = False
     # Arrays take 8 bytes per row.
-    values: array[float] = field(default_factory=lambda: array("d"))
-    reasons: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = msgspec.field(default_factory=lambda: array("d"))
+    reasons: array[int] = msgspec.field(default_factory=lambda: array("q"))
 
     @property
     def figures(self) -> int:
@@ -350,8 +342,7 @@ class MetricColumn:
             self.reasons.extend([0] * (rows - len(self.reasons)))
 
 
-@dataclass(slots=True)
-class EvaluatorColumns:
+class EvaluatorColumns(msgspec.Struct):
     """One evaluator: the names of its columns, its main column, and the state of each row.
 
     `declared` is True if the run describes the evaluator's metrics. `arguments` and `fingerprint` identify the
@@ -363,7 +354,7 @@ class EvaluatorColumns:
     main: str | None
     states: bytearray
     declared: bool = False
-    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    arguments: Mapping[str, JSON] = {}
     fingerprint: str | None = None
     judge: str | None = None
     left_out: int = 0
@@ -374,8 +365,7 @@ class EvaluatorColumns:
         return states.count(State.SCORED), states.count(State.NOT_APPLICABLE), states.count(State.ERROR)
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(msgspec.Struct, frozen=True):
     """The units that comparisons pair: each row, or all trials of a row together.
 
     `contents` are fingerprints, empty if unknown. `of_row` has the number of each row's item, such as `[0, 0, 1, 1]`
@@ -387,8 +377,7 @@ class Items:
     of_row: array[int] | None = None
 
 
-@dataclass(slots=True)
-class RunTable:
+class RunTable(msgspec.Struct):
     """One run's rows.
 
     `named` is True if ids come from the data, not from the rows' order. `clusters` groups dependent items; None if all
@@ -407,8 +396,8 @@ class RunTable:
     column_names: Sequence[str]
     row_ids: Sequence[str]
     clusters: Clusters | None = None
-    groups: Mapping[str, Labels] = field(default_factory=dict)
-    slices: Mapping[str, Labels] = field(default_factory=dict)
+    groups: Mapping[str, Labels] = {}
+    slices: Mapping[str, Labels] = {}
     causes: Mapping[int, frozenset[str]] | None = None
     latencies_ms: Sequence[float] = ()
     answers: frozenset[str] = frozenset()

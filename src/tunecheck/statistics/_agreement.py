@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy
@@ -21,8 +20,7 @@ from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_m
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
 
 
-@dataclass(frozen=True, slots=True)
-class Kappa(Result):
+class Kappa(Result, frozen=True):
     """Cohen's kappa: 1 is full agreement, 0 agreement by chance.
 
     `value` and `standard_error` are None if kappa is not defined, `low` and `high` also if the standard error is 0.
@@ -129,8 +127,7 @@ Pairs = Sequence[tuple[float, float]]
 """For each row, the first rater's score and the second rater's score."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreAgreement(Result):
+class ScoreAgreement(Result, frozen=True):
     """Agreement of scores; an error is the second rater's score minus the first rater's score."""
 
     weighted_kappa: Kappa
@@ -213,8 +210,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
 # -- thresholds
 
 
-@dataclass(frozen=True, slots=True)
-class FittedThreshold(Result):
+class FittedThreshold(Result, frozen=True):
     """The score from which a row should pass, so that verdicts agree best with labels.
 
     `accuracy` and `kappa` come from ten-fold cross-validation: each fold is judged by the best threshold of the nine

@@ -5,7 +5,6 @@ rows. The first two may be the best, with differences of +1 and −1 points; the
 """
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy
@@ -20,8 +19,7 @@ _ROUNDING = 1e-12  # differences and variances this small, as shares of the larg
 _STEP, _STEPS = 0.01, 800  # the grid of the expected maximum: ±8 standard errors in steps of 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Standing(Result):
+class Standing(Result, frozen=True):
     """One run's mean minus the mean of the best other run, with a simultaneous interval.
 
     `may_be_best` is True if the run cannot be distinguished from the best run. `low` and `high` are None if there are

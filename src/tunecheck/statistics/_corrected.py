@@ -17,9 +17,9 @@ searches the two ends.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
 from typing import Self
 
+import msgspec
 import numpy
 
 from tunecheck.statistics._estimates import Flags, Floats
@@ -35,8 +35,7 @@ ONE_SIDED_LABELS = "every label is {}: how often the judge errs on other rows is
 NO_BETTER_THAN_CHANCE = "the judge is no better than chance on the labels, so its verdicts cannot be corrected"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCounts(Result):
+class LabelCounts(Result, frozen=True):
     """Counts of labelled rows: the first word of each name is the human label, the second the judge's verdict.
 
     Example: `pass_fail` counts rows that people passed and the judge failed.
@@ -197,7 +196,7 @@ def _counts_array(labelled: LabelCounts) -> Floats:
 
     The functions below also take a two-dimensional array: a row of many samples for each count.
     """
-    return numpy.array(astuple(labelled), dtype=float)
+    return numpy.array(msgspec.structs.astuple(labelled), dtype=float)
 
 
 def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:

@@ -162,4 +162,3 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
     if variance > 0:
         return gap / math.sqrt(variance)
     return math.copysign(math.inf, gap) if gap else 0.0
-

@@ -29,9 +29,9 @@ The module begins with the conversion of numbers to checked arrays, and of row l
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
+import msgspec
 import numpy
 from numpy.typing import NDArray
 
@@ -57,8 +57,7 @@ MOST = 1e100
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroups:
+class RowGroups(msgspec.Struct, frozen=True):
     """Groups of rows: `codes` has the number of each row's group, from 0 to `count` − 1.
 
     Example: the clusters a, b, a, c of four rows have the codes 0, 1, 0, 2 and the count 3.

@@ -19,9 +19,10 @@ counted exactly, up to 5,000 are drawn, and more are treated as normal (`flip_sc
 """
 
 import math
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy
+from msgspec.structs import replace
 
 from tunecheck.statistics import _distributions as distributions, _estimates as estimates
 from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores
@@ -209,8 +210,7 @@ _WIDE = 9.0  # standard deviations at which distributions are cut off; beyond li
 _LEAST = 1e-17  # smallest p-value reported: smaller ones depend on the cut-off
 
 
-@dataclass(frozen=True, slots=True)
-class Flips:
+class Flips(msgspec.Struct, frozen=True):
     """p-values of a sign-flip test; `how` names the method.
 
     Sums equal to the observed one count half in `mid` and whole in `exact`.

@@ -1,23 +1,22 @@
 """Results of the statistics: defined numbers, or None with a remark that gives the reason."""
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
-from msgspec import to_builtins
+import msgspec
 
 from tunecheck._json import JSON, dumps, loads, plain
 
 
-class Result:
-    """Base of result dataclasses that convert to JSON; their fields are those of a file or an output."""
-
-    __slots__ = ()
+class Result(msgspec.Struct, frozen=True):
+    """Base of result types that convert to JSON; their fields are those of a file or an output."""
 
     def as_json(self) -> dict[str, JSON]:
         """Return all fields by name, as plain JSON values."""
-        found = loads(dumps(to_builtins(self, enc_hook=_json_value)))  # much faster than plain() of large results
+        found = loads(
+            dumps(msgspec.to_builtins(self, enc_hook=_json_value))
+        )  # much faster than plain() of large results
         assert isinstance(found, dict)
         return found
 
@@ -26,8 +25,7 @@ def _json_value(value: object) -> object:
     return str(value) if isinstance(value, Path) else plain(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate(Result):
+class Estimate(Result, frozen=True):
     """A figure and its two-sided interval, in the metric's own unit (a pass rate: 0 to 1; a difference: new − base).
 
     `n` is the number of rows and `clusters` the number of clusters (None: rows count as independent). `method` names
@@ -53,8 +51,7 @@ class Estimate(Result):
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired(Result):
+class Paired(Result, frozen=True, kw_only=True):
     """Two runs on the same rows; `p_value` comes from `test`; `p_exact` is conservative."""
 
     n: int
@@ -67,8 +64,7 @@ class Paired(Result):
     test: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedBinary(Paired):
+class PairedBinary(Paired, frozen=True, kw_only=True):
     """Verdicts of two runs.
 
     `b` rows passed in the base only, `c` in the new run only. `p_value` is `p_mid`; `p_exact` is often too large.
@@ -80,8 +76,7 @@ class PairedBinary(Paired):
     p_mid: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedScores(Paired):
+class PairedScores(Paired, frozen=True, kw_only=True):
     """Scores of two runs: `changed` of `n` rows differ, `higher` of these have a higher score in the new run.
 
     `p_value` comes from a permutation test that counts sums equal to the observed one by half. `p_exact` counts them
@@ -92,8 +87,7 @@ class PairedScores(Paired):
     higher: int
 
 
-@dataclass(frozen=True, slots=True)
-class NonInferiority(Result):
+class NonInferiority(Result, frozen=True):
     """The result of a non-inferiority test: `shown` is True if the new run is worse by less than `margin`, if at all.
 
     `bound` is the worst difference, in the metric's unit, that the data does not rule out at `alpha` (one-sided).
@@ -107,8 +101,7 @@ class NonInferiority(Result):
     remark: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SmallestDifference(Result):
+class SmallestDifference(Result, frozen=True):
     """The smallest true difference that these rows would have shown with this power, tested two-sided at `alpha`."""
 
     value: float | None
@@ -124,8 +117,7 @@ CONFIDENCE = 0.95
 """The default confidence level of intervals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proportion(Result):
+class Proportion(Result, frozen=True):
     """The share `hits` / `of` with its interval from `low` to `high`; without rows, all three figures are None."""
 
     value: float | None

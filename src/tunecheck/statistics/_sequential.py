@@ -17,7 +17,6 @@ evaluation, and reads the figures when the test has decided.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -47,8 +46,7 @@ _REACH = 4.0  # candidate means reach this many standard errors (if all rows cha
 _EXCESS = 2.5  # standard errors by which the complete run's share of changed rows may exceed the share so far
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyDecision(Result):
+class EarlyDecision(Result, frozen=True):
     """The decision and the number of pairs that it took; an `undecided` one took all pairs.
 
     `better` and `worse` refer to the new scores; `not_worse` means worse by less than the margin, if at all.
