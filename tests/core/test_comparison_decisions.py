@@ -123,7 +123,7 @@ def effective(decision: Any) -> tuple[str, ...]:
 def test_compare_and_select_decide_alike(case: tuple[Case, list[Path]]) -> None:
     expected, runs = case
     compared, selected = compare(*runs).decision, select(*runs).decision
-    assert (compared.decision, effective(compared.as_json())) == (expected.decision, expected.objections)
+    assert (compared.decision, effective(compared.to_json())) == (expected.decision, expected.objections)
     assert compared == selected
     assert (compared.next is None) == (expected.decision in ("ship", "keep"))
 
@@ -164,7 +164,7 @@ def test_every_output_says_it(
 def test_the_json_of_both_commands_holds_it(case: tuple[Case, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
     expected, runs = case
     told = [here(capsys, command, *map(str, runs), "--json").json()["decision"] for command in ("compare", "select")]
-    assert told[0] == told[1] == json.loads(json.dumps(select(*runs).decision.as_json()))
+    assert told[0] == told[1] == json.loads(json.dumps(select(*runs).decision.to_json()))
     assert told[0]["decision"] == expected.decision
     assert len(told[0]["difference"]) == 3
 

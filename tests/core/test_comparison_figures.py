@@ -155,7 +155,7 @@ def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -
     difference = Estimate(-0.05, -0.1, -0.001, 100, 0.95, "Tango")
     rows, figure = Counts(100, 0, 0), Estimate(0.5, 0.4, 0.6, 100, 0.95, "t(99)")
     compared = MetricComparison(
-        "length", "length", "length", "score", True, True, figure, figure, difference, rows, rows, p_value=0.052
+        "length", "length", "length", True, "score", True, figure, figure, difference, rows, rows, p_value=0.052
     )
     found = decide(compared, 0.052, None)
     assert found == ("no difference shown", "the interval excludes 0, but the test does not reach significance")

@@ -49,7 +49,7 @@ def test_a_row_that_fails_for_another_reason_has_changed(tmp_path: Path) -> None
     assert "missing argument" in change.gone[0]
     assert "extra call" in change.come[0]
     assert [fault.code for fault in change.base_faults] == ["missing_argument"] * 2
-    assert change.as_json()["new_faults"] == [missing[1], extra]
+    assert change.to_json()["new_faults"] == [missing[1], extra]
 
 
 def test_an_own_reason_is_compared_as_a_whole(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_results_are_read_without_numpy_and_the_standard_library_keeps_its_name(
 
 
 def test_a_result_is_written_as_json_by_its_fields() -> None:
-    found = paired_scores([0.5, 0.25, 1.0], [0.5, 0.75, 1.0]).as_json()
+    found = paired_scores([0.5, 0.25, 1.0], [0.5, 0.75, 1.0]).to_json()
     assert isinstance(found["difference"], dict)
     assert found["difference"]["value"] == pytest.approx(0.5 / 3)
     assert (found["changed"], found["higher"]) == (1, 1)

@@ -109,7 +109,7 @@ class Base:
                 remark="; ".join(objection.text for objection in effective),
                 undecided=effective[0].effect == "undecided",
                 found_as=plural(len(effective), "objection"),
-                decision=comparison.decision.as_json(),
+                decision=comparison.decision.to_json(),
             )
 
     def _incomparable(self, reason: str) -> GateOutcome:
@@ -148,7 +148,7 @@ class Base:
             "margin": self.margin,
             "base_value": metric.base.value,
             "new_value": metric.new.value,
-            "difference": metric.difference.as_json(),
+            "difference": metric.difference.to_json(),
             "bound": None if test is None else test.bound,
             "higher_is_better": metric.higher_is_better,
             "pairs": metric.difference.n,

@@ -115,7 +115,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
 def _write_and_print(calibration: Calibration, options: CalibrateOptions) -> None:
     """Write the calibration to `--out` if given; print it as JSON, as its folder (`--quiet`), or as a page."""
-    report = calibration.as_json()
+    report = calibration.to_json()
     if options.out is not None:
         write_output(options.out, dumps_readably(report))
 

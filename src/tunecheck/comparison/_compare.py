@@ -275,14 +275,13 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
     tested = [metric for metrics in measured for metric in metrics if metric.tested]
     adjusted = iter(measuring.corrected_by_family(tested))
 
-    # The tested metrics in the same order as above, so each takes the next corrected p-value.
+    def with_verdict(metric: results.MetricComparison, pair: RunPair) -> results.MetricComparison:
+        """Return a metric with its verdict, if it is tested; call this in the order of `tested`."""
+        return measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds) if metric.tested else metric
+
     comparisons = []
     for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
-        with_verdicts = {}
-        for metric in figures:
-            if metric.tested:
-                metric = measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds)
-            with_verdicts[metric.name] = metric
+        with_verdicts = {metric.name: with_verdict(metric, pair) for metric in figures}
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
 
     return comparisons
@@ -423,11 +422,11 @@ def common_rows(key: str, runs: Runs) -> CommonRows:
     return CommonRows(items, scores[items], codes, sides)
 
 
-def judge_label_counts(chosen: measuring.MetricRef, runs: Runs) -> LabelCounts | None:
+def judge_label_counts(metric: results.MetricRef, runs: Runs) -> LabelCounts | None:
     """Return the label counts that correct a metric in all runs; None if it is not corrected in all of them."""
-    if all(pair.measured(chosen).judge == "corrected" for pair in runs.against_base.values()):
+    if all(pair.measured(metric).judge == "corrected" for pair in runs.against_base.values()):
         # Only runs with the base's judge are corrected, so all of them share its calibration: any run will do.
-        return labels_of(chosen.evaluator, runs.base, runs.tables[-1])
+        return labels_of(metric.evaluator, runs.base, runs.tables[-1])
     return None
 
 
@@ -465,15 +464,11 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
 def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
-    common = common_rows(metric.key, runs)
-    chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
+    common, labels = common_rows(metric.key, runs), judge_label_counts(metric, runs)
     values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
-
-    labels = judge_label_counts(chosen, runs)
     # A correction stretches all differences by the same factor, so the order stays.
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
-
     return results.History(metric.name, common.sides.kind, tuple(values))
 
 
@@ -599,57 +594,43 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
             "score the runs again with one judge (`tunecheck score RUN`)"
         )
 
-    chosen = measuring.MetricRef(metric.name, metric.key, metric.evaluator, tested=True)
-    common = common_rows(chosen.key, runs)
+    common = common_rows(metric.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has a value of {chosen.name} in every run: name runs of the same rows")
+        raise ConfigurationError(f"no row has a value of {metric.name} in every run: name runs of the same rows")
+    sides, ranking = common.sides, rank_runs(common, runs, judge_label_counts(metric, runs))
 
-    ranking = rank_runs(common, runs, judge_label_counts(chosen, runs))
-    best = choose_decision(against)
-    # Only the decision to act on has the remark: the others are not chosen for being the largest.
-    decision, optimism = _with_optimism(best, common, len(tables))
-
-    # The last run other than the base, in the order given.
-    last = [*runs.against_base][-1]
+    decision = best = choose_decision(against)
+    # With two runs there is no choice of a best run: the other run is the base.
+    optimism = expected_optimism(common.scores, common.labels) if len(tables) > 2 else None
+    if optimism is not None:
+        # Only the decision to act on has this remark: the others are not chosen for being the largest.
+        size = size_text(sides.kind, optimism)
+        remark = f"if all {len(tables)} runs are equal, chance makes the best look {size} better on average"
+        decision = replace(best, because=(*best.because, remark))
 
     # Runs with equal figures: the later one comes first, as in `choose_decision`.
-    sign = 1 if common.sides.higher_is_better else -1
+    sign = 1 if sides.higher_is_better else -1
     order = sorted(range(len(tables)), key=lambda run: (sign * (ranking[run].value.value or 0.0), run), reverse=True)
+    last = [*runs.against_base][-1]  # the last run other than the base, in the order given
 
     return results.Selection(
         decision=decision,
         decisions=tuple(decision if comparison.decision is best else comparison.decision for comparison in against),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
-        metric=chosen.name,
-        kind=common.sides.kind,
-        higher_is_better=common.sides.higher_is_better,
+        metric=metric.name,
+        kind=sides.kind,
+        higher_is_better=sides.higher_is_better,
         rows=len(common.items),
         clusters=ranking[0].value.clusters,
         cluster=None if runs.clusters is None else runs.clusters.by,
         confidence=runs.settings.confidence,
         base=runs.base.info.id,
         ranking=tuple(ranking[run] for run in order),
-        rows_over_runs=rows_over_runs(chosen.name, common.sides.metric.passes, runs, runs.settings.rows),
+        rows_over_runs=rows_over_runs(metric.name, sides.metric.passes, runs, runs.settings.rows),
         optimism=optimism,
         notes=tuple(dict.fromkeys(_selection_notes(runs, len(common.items), against))),
         simulated=any(table.info.simulated for table in tables),
     )
-
-
-def _with_optimism(decision: results.Decision, common: CommonRows, runs: int) -> tuple[results.Decision, float | None]:
-    """Return the decision with a remark on the optimism for the best of several runs, and the optimism.
-
-    The optimism is how much chance makes the best run look better on average; None for two runs.
-
-    With two runs there is no choice of a best run: the other run is the base.
-    """
-    optimism = expected_optimism(common.scores, common.labels) if runs > 2 else None
-    if optimism is None:
-        return decision, None
-
-    size = size_text(common.sides.kind, optimism)
-    reason = f"if all {runs} runs are equal, chance makes the best look {size} better on average"
-    return replace(decision, because=(*decision.because, reason)), optimism
 
 
 def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunComparison]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, Side
 from tunecheck._files import FORMAT_VERSION
-from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.results import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference
@@ -70,11 +69,23 @@ class RawFigures(Result, frozen=True):
     difference: Estimate
 
 
-class MetricComparison(Result, frozen=True):
-    """One metric of two runs, over the rows with a number in both.
+class MetricRef(Result, frozen=True):
+    """A metric to compare, of the evaluator with this name. Metrics that are not `tested` are only shown.
 
     For an evaluator's main metric, `name` is the evaluator's name, else `<evaluator>.<key>`. `key` is the key in
-    metrics.json. `kind` is "binary" if each row, or each trial, passes or fails, else "score" or "count". `b` rows
+    metrics.json.
+    """
+
+    name: str
+    key: str
+    evaluator: str
+    tested: bool
+
+
+class MetricComparison(MetricRef, frozen=True):
+    """One metric of two runs, over the rows with a number in both.
+
+    `kind` is "binary" if each row, or each trial, passes or fails, else "score" or "count". `b` rows
     passed in the base only, `c` in the new run only; both are None for scores and for shares of trials. Pairs counted
     in `one_sided` are in no figure.
 
@@ -92,12 +103,8 @@ class MetricComparison(Result, frozen=True):
     `totals` counts all rows of each list; the lists may be cut.
     """
 
-    name: str
-    key: str
-    evaluator: str
     kind: Kind
     higher_is_better: bool
-    tested: bool
     base: Estimate
     new: Estimate
     difference: Estimate
@@ -346,10 +353,6 @@ class Selection(Result, frozen=True, kw_only=True):
 
         return html(selection_view(self))
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return all fields as plain JSON values."""
-        return self.as_json()
-
 
 class Comparison(Result, frozen=True, kw_only=True):
     """One or more runs against a base; the fields are those of `tunecheck compare --out FILE`.
@@ -416,7 +419,3 @@ class Comparison(Result, frozen=True, kw_only=True):
         from tunecheck.views import html
 
         return html(comparison_view(self))
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return all fields as plain JSON values."""
-        return self.as_json()

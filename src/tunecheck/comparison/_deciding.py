@@ -30,6 +30,7 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs
+from tunecheck.statistics import Floats
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
@@ -201,10 +202,10 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if bounds is None:
             raise ConfigurationError(f"{name} cannot decide an early stop: declare its range or name another metric")
 
-        scale = _Scale(bounds[0], bounds[1] - bounds[0], column.higher_is_better)
-        if margin is not None and margin >= scale.width:
+        worst, best = bounds if column.higher_is_better else bounds[::-1]
+        if margin is not None and margin >= abs(best - worst):
             raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller margin")
-        tests.append(_MetricTest(name, column, scale, base, question))
+        tests.append(_MetricTest(name, column, item_values(base, column.name), worst, best - worst, question))
 
     return tests
 
@@ -214,48 +215,28 @@ def _refusal(base: RunTable, problem: str) -> ConfigurationError:
     return ConfigurationError(f"the base {base.info.id}: {problem}")
 
 
-class _Scale(msgspec.Struct, frozen=True):
-    """Converts a metric's values to scores from 0 to 1, where higher is better, and back; `width` is its range.
-
-    Example: marks from 1 to 5, lower is better. The mark 2 has the score 0.75; one mark more is 0.25 less as a score.
-    """
-
-    low: float
-    width: float
-    higher_is_better: bool
-
-    def score(self, value: float) -> float:
-        """Return the score of a value."""
-        scaled = (value - self.low) / self.width
-        return scaled if self.higher_is_better else 1 - scaled
-
-    def value(self, score: float) -> float:
-        """Return the value that has this score."""
-        return self.low + self.width * (score if self.higher_is_better else 1 - score)
-
-    def difference(self, scores: float | None) -> float | None:
-        """Return a difference of values, given the difference of their scores."""
-        if scores is None:
-            return None
-        return scores * self.width if self.higher_is_better else -scores * self.width
-
-
-class _MetricTest:
+class _MetricTest(msgspec.Struct):
     """The test of one metric, with the base's value of each item.
 
-    `outcome` is final once it is no longer undecided, although later units still add to the figures.
+    The test takes scores from 0 (the worst value) to 1; `span` is the best value less the worst one. `outcome` is final
+    once it is no longer undecided, although later units still add to the figures.
+
+    Example: for marks from 1 to 5, lower is better, `worst` is 5 and `span` −4. The mark 2 has the score 0.75.
     """
 
-    _test: EarlyTest
+    name: str
+    column: MetricColumn
+    base_values: Floats
+    worst: float
+    span: float
+    question: Question
+    outcome: Outcome = "undecided"
+    pairs_at_outcome: int = 0
+    test: EarlyTest = msgspec.field(default_factory=EarlyTest)  # `begin` replaces it
 
-    def __init__(self, name: str, column: MetricColumn, scale: _Scale, base: RunTable, question: Question) -> None:
-        self._name, self._column, self._scale = name, column, scale
-        self._base_values = item_values(base, column.name)
-        self._confidence = question.confidence
-        self._margin = None if question.margin is None else question.margin / scale.width
-        self._has_verdicts = column.passes == column.name
-        self.outcome: Outcome = "undecided"
-        self._pairs_at_outcome = 0
+    @property
+    def _has_verdicts(self) -> bool:
+        return self.column.passes == self.column.name
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for all units of the run; each unit lists the base's items, None for rows that it lacks."""
@@ -269,7 +250,8 @@ class _MetricTest:
         single_rows = max(map(len, units)) == 1
         verdicts = self._has_verdicts and single_rows and all(score in (0, 1) for score in known)
 
-        self._test = EarlyTest(self._margin, self._confidence, total, verdicts=verdicts)
+        margin = None if self.question.margin is None else self.question.margin / abs(self.span)
+        self.test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
 
     def add_unit(self, unit: Sequence[tuple[int, RowState]]) -> None:
         """Add one pair to the test: the mean scores of a unit in the base and in the new run.
@@ -284,15 +266,15 @@ class _MetricTest:
         # A pair has the mean of the same rows on both sides; otherwise rows that one side lacks would be a difference.
         if pairs:
             base, new = (math.fsum(scores) / len(pairs) for scores in zip(*pairs, strict=True))
-            self._settle(self._test.see(base, new))
+            self._settle(self.test.see(base, new))
         elif with_base:
-            self._test.skip()  # `begin` counted a pair for this unit
+            self.test.skip()  # `begin` counted a pair for this unit
 
     def _base_score(self, item: int | None) -> float | None:
         """Return the base's score of an item, from 0 to 1; None if it has none."""
-        if item is None or math.isnan(self._base_values[item]):
+        if item is None or math.isnan(self.base_values[item]):
             return None
-        return self._scale.score(float(self._base_values[item]))
+        return (float(self.base_values[item]) - self.worst) / self.span
 
     def _new_score(self, state: RowState) -> float | None:
         """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or does not apply.
@@ -300,7 +282,7 @@ class _MetricTest:
         Raises:
             RunError: the number is outside the metric's declared range.
         """
-        column = self._column
+        column = self.column
         output = state.outputs.get(column.evaluator)
         if output is None or column.evaluator in state.errors:
             return None
@@ -314,48 +296,44 @@ class _MetricTest:
         if not isinstance(value, (int, float)) or math.isnan(value):
             return None
 
-        score = self._scale.score(value)
+        score = (value - self.worst) / self.span
         if not 0 <= score <= 1:
             raise RunError(
-                f"row {state.row.id}: {self._name} is {value!r}, outside the declared range: correct value or range"
+                f"row {state.row.id}: {self.name} is {value!r}, outside the declared range: correct value or range"
             )
-
         return score
 
     def complete(self) -> None:
         """Decide from all rows if the outcome is still undecided."""
-        if self.outcome == "undecided":
-            self._settle(self._test.complete())
+        self._settle(self.test.complete())
 
     def _settle(self, outcome: Outcome) -> None:
         """Take the test's outcome and its number of pairs, unless an earlier outcome is final."""
         # Units in flight add to the figures after the decision, but cannot revise it.
         if self.outcome == "undecided":
-            self.outcome, self._pairs_at_outcome = outcome, self._test.pairs
+            self.outcome, self.pairs_at_outcome = outcome, self.test.pairs
 
     def decided_metric(self) -> DecidedMetric:
         """Return the outcome with its figures on the metric's own scale."""
-        test, scale = self._test, self._scale
+        test, interval, span = self.test, self.test.interval(), self.span
         base = new = None
         if test.pairs:
-            base, new = map(scale.value, test.means)
+            base, new = (self.worst + span * mean for mean in test.means)
 
-        interval = test.interval()
-        low, high = interval.low, interval.high
-        # Scores of a metric with lower values as better are turned upside down, so the ends change places.
-        if not scale.higher_is_better:
-            low, high = high, low
+        # With lower values as better, the ends of the interval change places.
+        low, high = (interval.low, interval.high) if span > 0 else (interval.high, interval.low)
+        difference, low, high = (None if score is None else score * span for score in (interval.value, low, high))
 
         return DecidedMetric(
-            name=self._name,
-            key=self._column.name,
-            kind=self._column.kind,
+            name=self.name,
+            key=self.column.name,
+            kind=self.column.kind,
             outcome=self.outcome,
-            pairs=self._pairs_at_outcome,
+            pairs=self.pairs_at_outcome,
             base=base,
             new=new,
-            difference=scale.difference(interval.value),
-            low=scale.difference(low),
-            high=scale.difference(high),
+            difference=difference,
+            low=low,
+            high=high,
             p_value=test.p_value() if test.pairs else 1.0,
         )

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import did_you_mean, plural
-from tunecheck.comparison._comparison import Counts, MetricComparison, MetricVerdict, OneSided
+from tunecheck.comparison._comparison import Counts, MetricComparison, MetricRef, MetricVerdict, OneSided
 from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
@@ -72,15 +72,6 @@ class ComparisonSettings(msgspec.Struct, frozen=True):
     def named(self) -> Sequence[str] | None:
         """The named metrics as a list; None if none is named."""
         return [self.metrics] if isinstance(self.metrics, str) else self.metrics
-
-
-class MetricRef(msgspec.Struct, frozen=True):
-    """A metric to compare: its name, the key of its column, its evaluator, and whether it is tested."""
-
-    name: str
-    key: str
-    evaluator: str
-    tested: bool
 
 
 class PairedValues(msgspec.Struct, frozen=True):
@@ -187,9 +178,9 @@ def measure(
         name=chosen.name,
         key=chosen.key,
         evaluator=chosen.evaluator,
+        tested=chosen.tested,
         kind=sides.kind,
         higher_is_better=sides.higher_is_better,
-        tested=chosen.tested,
         base=paired.base,
         new=paired.new,
         difference=paired.difference,
@@ -200,7 +191,6 @@ def measure(
         c=None if binary is None else binary.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
     )
-
     if not chosen.tested:
         return result
 
@@ -464,9 +454,10 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
+        own, other = (", ".join([*table.evaluators][:5]) or "none" for table in (base, new))
         raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common: {_evaluator_list(base)} in the first, "
-            f"{_evaluator_list(new)} in the second; add an evaluator with `tunecheck score RUN --evaluators NAME`"
+            f"{base.info.id} and {new.info.id} have no evaluator in common: {own} in the first, "
+            f"{other} in the second; add an evaluator with `tunecheck score RUN --evaluators NAME`"
         )
 
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
@@ -474,15 +465,24 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         problem = f"neither {base.info.id} nor {new.info.id} has a row with a score"
         raise ConfigurationError(f"{problem}: score the runs with `tunecheck score RUN`")
 
-    tested = dict(_find_keys(_default_names(mains, base, new) if named is None else named, mains, base, new))
-    chosen = [_choice(name, key, base, new, tested=True) for name, key in tested.items()]
+    names = named
+    if names is None:
+        # The base's declaration of the primary metric counts before the new run's.
+        declared = [table.opened.primary for table in (base, new)]
+        known = [name for name in declared if name and (name in mains or _shared_key(name, base, new))]
+        names = [*dict.fromkeys([*mains, *known[:1]])]
 
+    # An evaluator's main metric has the evaluator's name, tested or not.
+    evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
+    tested = dict(_find_keys(names, mains, evaluator_of, base, new))
     others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]
-    for key in others[:MOST_SHOWN]:
-        evaluator = (base.columns.get(key) or new.columns[key]).evaluator
-        # An evaluator's main metric has the evaluator's name, tested or not.
-        name = evaluator if mains.get(evaluator) == key else key
-        chosen.append(_choice(name, key, base, new, tested=False))
+    keys = {**tested, **{evaluator_of.get(key, key): key for key in others[:MOST_SHOWN]}}
+
+    chosen = []
+    for name, key in keys.items():
+        column, _ = split_slice(key)
+        evaluator = (base.columns.get(column) or new.columns[column]).evaluator
+        chosen.append(MetricRef(name, key, evaluator, name in tested))
 
     note = f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"
     return chosen, [note] if len(others) > MOST_SHOWN else []
@@ -494,31 +494,6 @@ def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> It
         for key in base.evaluators[name].columns:
             if key in new.evaluators[name].columns and not (base.columns[key].repeats and new.columns[key].repeats):
                 yield key
-
-
-def _default_names(mains: dict[str, str], base: RunTable, new: RunTable) -> list[str]:
-    """Return the metrics that are tested if none is named: the evaluators, then the data's primary metric.
-
-    The primary metric is left out unless both runs have it. Each name occurs once.
-    """
-    # The base's declaration counts before the new run's.
-    for primary in (base.opened.primary, new.opened.primary):
-        if primary and (primary in mains or _shared_key(primary, base, new)):
-            return [*dict.fromkeys([*mains, primary])]
-    return [*mains]
-
-
-def _evaluator_list(table: RunTable) -> str:
-    """Return the names of a run's first five evaluators as text; `none` without evaluators."""
-    names = list(table.evaluators)
-    more = " …" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}" or "none"
-
-
-def _choice(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> MetricRef:
-    """Return a metric to compare, with the evaluator of its column."""
-    column, _ = split_slice(key)
-    return MetricRef(name, key, (base.columns.get(column) or new.columns[column]).evaluator, tested)
 
 
 def split_slice(name: str) -> tuple[str, str | None]:
@@ -572,10 +547,13 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
     return next(iter(shared or keys), "")
 
 
-def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
+def _find_keys(
+    names: Iterable[str], mains: Mapping[str, str], evaluator_of: Mapping[str, str], base: RunTable, new: RunTable
+) -> Iterator[tuple[str, str]]:
     """Yield the name and the key of each metric that the user names; if that is a slice, both end with it.
 
-    An evaluator's main metric gets the evaluator's name, other metrics their key.
+    An evaluator's main metric gets the evaluator's name, other metrics their key. `mains` has the main metrics by
+    evaluator, and `evaluator_of` the reverse.
 
     Examples: `match` gives ("match", "match.binary_aggregate"), and `match[domain=refund]` gives both with
     `[domain=refund]` at the end.
@@ -583,9 +561,6 @@ def _find_keys(names: Sequence[str], mains: dict[str, str], base: RunTable, new:
     Raises:
         ConfigurationError: the runs have no such metric or slice in common.
     """
-    # Reversed, so that the first evaluator wins if two of them have the same main column.
-    evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
-
     # A key may contain brackets itself. It is a slice only if no column has the whole name.
     for full_name in names:
         name, where = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)

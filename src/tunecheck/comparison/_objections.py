@@ -239,7 +239,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         Holm's correction is over these metrics and slices together.
         """
         pair, metric = self.pair, self.metric
-        others = [pair.measured(secondary) for secondary in self._secondary_metrics()]
+        others = self._secondary_metrics()
 
         # Smaller slices would add tests that can show nothing, and make the correction stricter.
         slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
@@ -265,16 +265,12 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             if cause.new > cause.base and cause.p_adjusted < alpha:
                 yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
-    def _secondary_metrics(self) -> list[measuring.MetricRef]:
+    def _secondary_metrics(self) -> list[MetricComparison]:
         """Return all other tested metrics: each evaluator's main metric, and those that are named."""
-        pair = self.pair
-        by_key: dict[str, measuring.MetricRef] = {}
-        for names in (None, pair.settings.named):
-            metrics, _ = measuring.choose_metrics(pair.base, pair.new, names)
-            by_key |= {metric.key: metric for metric in metrics if metric.tested}
-
-        by_key.pop(self.metric.key, None)
-        return [*by_key.values()]
+        pair, own = self.pair, self.metric.key
+        chosen = [measuring.choose_metrics(pair.base, pair.new, names)[0] for names in (None, pair.settings.named)]
+        by_key = {metric.key: metric for metrics in chosen for metric in metrics if metric.tested}
+        return [pair.measured(metric) for key, metric in by_key.items() if key != own]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
         """Return True if a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""

@@ -26,7 +26,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison import _measuring as measuring
-from tunecheck.comparison._comparison import MetricComparison
+from tunecheck.comparison._comparison import MetricComparison, MetricRef
 from tunecheck.comparison._judged import correct_judge_errors
 from tunecheck.results import NONE, Clusters, RunTable
 from tunecheck.statistics._estimates import Codes, as_codes
@@ -281,7 +281,7 @@ class RunPair:
 
         return {value: numpy.isin(pair_numbers, chosen) for value, chosen in numbers_by_value.items()}
 
-    def measured(self, metric: measuring.MetricRef) -> MetricComparison:
+    def measured(self, metric: MetricRef) -> MetricComparison:
         """Return a metric's figures and test, cached: corrected for its judge's errors, without a verdict.
 
         Raises:

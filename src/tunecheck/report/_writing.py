@@ -158,12 +158,12 @@ class OtherRuns:
 
         return {
             "confidence": comparison.confidence,
-            "decision": decision.as_json() | {"head": head_of(decision), "lines": lines},
-            "best": None if comparison.best is None else comparison.best.as_json(),
+            "decision": decision.to_json() | {"head": head_of(decision), "lines": lines},
+            "best": None if comparison.best is None else comparison.best.to_json(),
             "regressed": "" if comparison.best is None else regression_text(comparison.best, new.id),
             "runs": [_describe(other, new) for other in self._others],
             "held": [_run_comparison(against, comparison.base, by_id=self._by_id) for against in comparison.against],
-            "history": [metric.as_json() for metric in history],
+            "history": [metric.to_json() for metric in history],
         }
 
 
@@ -192,10 +192,10 @@ def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> di
         "only_in_base": _name_ids(pairs.only_in_base),
         "only_in_new": _name_ids(pairs.only_in_new),
         "warnings": [shared_text(against, base), *stopped],
-        "metrics": [metric.as_json() for metric in metrics],
-        "parts": [part.as_json() for part in (*against.figures, *against.parts)],
+        "metrics": [metric.to_json() for metric in metrics],
+        "parts": [part.to_json() for part in (*against.figures, *against.parts)],
         "part_metric": against.part_metric,
-        "causes": [cause.as_json() for cause in against.causes if cause.new > cause.base],
+        "causes": [cause.to_json() for cause in against.causes if cause.new > cause.base],
         "notes": [*against.notes],
     }
 

@@ -12,11 +12,10 @@ from tunecheck._json import JSON, dumps, loads, plain
 class Result(msgspec.Struct, frozen=True):
     """Base of result types that convert to JSON; their fields are those of a file or an output."""
 
-    def as_json(self) -> dict[str, JSON]:
+    def to_json(self) -> dict[str, JSON]:
         """Return all fields by name, as plain JSON values."""
-        found = loads(
-            dumps(msgspec.to_builtins(self, enc_hook=_json_value))
-        )  # much faster than plain() of large results
+        # This is much faster than `plain` for large results.
+        found = loads(dumps(msgspec.to_builtins(self, enc_hook=_json_value)))
         assert isinstance(found, dict)
         return found
 

@@ -157,7 +157,7 @@ def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
     estimated = estimate(prepared.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
 
     if prepared.options.json:
-        powers: list[JSON] = [] if prepared.base is None else [power.as_json() for power in prepared.base.power]
+        powers: list[JSON] = [] if prepared.base is None else [power.to_json() for power in prepared.base.power]
         print_json({**estimated.as_json(), "simulated": prepared.simulated, "power": powers})
         return
 
@@ -279,7 +279,7 @@ def _as_json(run: _EndedRun) -> dict[str, JSON]:
         "gates": [outcome.as_json() for outcome in page.gates],
         "usage": dict(result.usage),
         "simulated": result.simulated,
-        "judges": {name: judge.as_json() for name, judge in page.judges.items()},
+        "judges": {name: judge.to_json() for name, judge in page.judges.items()},
         "notes": list(page.notes),
         "reused": dict(result.reused),
         "decision": to_builtins(result.decision),
