@@ -22,7 +22,7 @@ from tunecheck.comparison import _wording as wording
 from tunecheck.pipeline._finished_rows import fault_groups
 from tunecheck.results import OWN_SOURCES, Kind
 from tunecheck.runs._store import stopped_text
-from tunecheck.statistics._results import Estimate, SmallestDifference
+from tunecheck.statistics._results import Estimate
 from tunecheck.views import SIMULATED, Cell, Sentence, Style, Table, Text, Words
 
 if TYPE_CHECKING:
@@ -201,49 +201,51 @@ def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
 
 def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     """Return a table of each metric's figures, by evaluator; evaluators with a tested metric come first."""
-    has_margin = comparison.margin is not None
     # The last column exists only with a margin.
-    heads = [*_table_heads(comparison), "min. detectable"]
-    if has_margin:
+    heads = _table_heads(comparison)
+    if comparison.margin is not None:
         heads.append(f"worse by < {comparison.margin:g}")
 
     # Two stable sorts: an evaluator stands where its first metric stands, tested evaluators first.
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
     evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
     metrics.sort(key=lambda each: evaluators.index(each.evaluator))  # all metrics of an evaluator together
-    return Table(heads, [[*_metric_cells(metric, has_margin=has_margin)] for metric in metrics])
+    return Table(heads, [_metric_cells(metric, has_margin=comparison.margin is not None) for metric in metrics])
 
 
 def _table_heads(comparison: Comparison, label: str = "") -> list[Cell]:
     """Return the heads of a table of metrics or slices; `label` is that of the first column."""
-    return [label, "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "adj. p"]
+    interval = f"difference ({100 * comparison.confidence:.3g}%)"
+    return [label, "pairs", "base", "new", interval, "p", "adj. p", "min. detectable"]
 
 
-def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> Iterator[Cell]:
-    """Yield the cells of one metric in the table of metrics; an untested metric is dim and, unless main, indented."""
+def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> list[Cell]:
+    """Return the cells of one metric in the table of metrics; an untested metric is dim and, unless main, indented."""
     style: Style = "" if metric.tested else "dim"
-    if metric.tested or metric.name == metric.evaluator:
-        yield _name(metric.name, style)
-    else:
+    name = _name(metric.name, style)
+    if not metric.tested and metric.name != metric.evaluator:
         # An untested number stands below its evaluator, so its name needs no prefix.
         key = metric.key.removeprefix(f"{metric.evaluator}.")
-        yield Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
+        name = Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
 
-    yield from (Words(text, style) for text in _figure_texts(metric.kind, metric))
-    yield wording.p_text(metric.p_value) if metric.tested else ""
-    yield wording.p_text(metric.p_adjusted) if metric.tested else ""
-    yield _detectable_text(metric.kind, metric.smallest_difference)
-
+    texts = _figure_texts(metric.kind, metric)
+    if not metric.tested:
+        texts[4:6] = "", ""  # it has no p-values
     if has_margin:
         # None: without an interval nothing can be said.
-        texts = {True: "shown", False: "NOT shown", None: "cannot be said"}
-        yield texts[metric.non_inferiority.shown] if metric.non_inferiority is not None else ""
+        shown = {True: "shown", False: "NOT shown", None: "cannot be said"}
+        texts.append(shown[metric.non_inferiority.shown] if metric.non_inferiority is not None else "")
+    return [name, *(Words(text, style) for text in texts)]
 
 
-def _figure_texts(kind: Kind, compared: MetricComparison | results.Part) -> Sequence[str]:
-    """Return four texts: the number of pairs, the base's figure, the new run's figure, and their difference."""
+def _figure_texts(kind: Kind, compared: MetricComparison | results.Part) -> list[str]:
+    """Return the texts of a metric or a slice below `_table_heads`, from the number of pairs on."""
     base, new = wording.value_text(kind, compared.base.value), wording.value_text(kind, compared.new.value)
-    return f"{compared.difference.n:,}", base, new, wording.shown_difference(kind, compared.difference, unit=False)
+    difference, smallest = wording.shown_difference(kind, compared.difference, unit=False), compared.smallest_difference
+    p_values = wording.p_text(compared.p_value), wording.p_text(compared.p_adjusted)
+    # Weighted figures and untested metrics have no smallest detectable difference.
+    detectable = "" if smallest is None else wording.size_text(kind, smallest.value).removesuffix(" points")
+    return [f"{compared.difference.n:,}", base, new, difference, *p_values, detectable]
 
 
 def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
@@ -266,25 +268,9 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
         below = Words(f"{', '.join(alone)}: {wording.SIGNIFICANT_ALONE}", "dim") if alone else ""
-        heads = [*_table_heads(comparison, title), "min. detectable"]
-        yield Table(heads, [_part_cells(part, metric) for part in parts], below=below)
-
-
-def _part_cells(part: results.Part, metric: MetricComparison) -> list[Cell]:
-    """Return the cells of one slice in the table of slices."""
-    style = _STYLES.get(part.verdict or "", "")
-    name = Words(clean(part.value, 40), style, foreign=True)
-    tests = (
-        wording.p_text(part.p_value),
-        wording.p_text(part.p_adjusted),
-        _detectable_text(metric.kind, part.smallest_difference),
-    )
-    return [name, *_figure_texts(metric.kind, part), *tests]
-
-
-def _detectable_text(kind: Kind, smallest: SmallestDifference | None) -> str:
-    """Format the smallest detectable difference; empty if it was not computed."""
-    return "" if smallest is None else wording.size_text(kind, smallest.value).removesuffix(" points")
+        names = [Words(clean(part.value, 40), _STYLES.get(part.verdict or "", ""), foreign=True) for part in parts]
+        rows: list[list[Cell]] = [[name, *_figure_texts(metric.kind, part)] for name, part in zip(names, parts, strict=True)]
+        yield Table(_table_heads(comparison, title), rows, below=below)
 
 
 def _causes_table(
