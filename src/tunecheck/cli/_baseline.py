@@ -27,11 +27,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy
+from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC

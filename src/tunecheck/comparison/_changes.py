@@ -19,6 +19,7 @@ from itertools import chain
 import msgspec
 import numpy
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named, order_causes, sentence, title
@@ -27,7 +28,7 @@ from tunecheck.comparison._comparison import CauseChange, MetricComparison, Part
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
-from tunecheck.statistics import Floats, PairedBinary, PairedScores, mcnemar, smallest_difference
+from tunecheck.statistics import PairedBinary, PairedScores, mcnemar, smallest_difference
 
 _LONGEST_REASON = 2_000  # characters
 _MOST_FAULTS = 50  # of one row
@@ -58,7 +59,7 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
     changed = sides.base != sides.new
     # A mean may belong to a metric with verdicts, in another column: `passes`.
     if metric.passes is not None:
-        base, new = _pass_shares(metric.passes, sides, runs)
+        base, new = (measuring.item_values(table, metric.passes)[items] for table, items in runs.tables_with_items)
         flaky = ((base > 0) & (base < 1)) | ((new > 0) & (new < 1))
         regressed, fixed = (base == 1) & (new == 0), (base == 0) & (new == 1)
         changed = (changed | _fails_for_other_reason(metric.passes, runs)) & ~(regressed | fixed | flaky)
@@ -75,26 +76,18 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
     return Changes(sides, VerdictReader(metric.evaluator, metric.metric), totals, pairs)
 
 
-def _pass_shares(passes: str, sides: measuring.PairedValues, runs: RunPair) -> tuple[Floats, Floats]:
-    """Return the share of passed trials of each pair in the base and in the new run; `passes` names the column."""
-    if passes == sides.metric.name:
-        return sides.base, sides.new
-    base, new = measuring.item_values(runs.base, passes), measuring.item_values(runs.new, passes)
-    return base[runs.pairing.base], new[runs.pairing.new]
-
-
 def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
     """Return a mask of the pairs that fail in both runs for different reasons; none if rows have several trials."""
-    base, new = runs.base.columns.get(passes), runs.new.columns.get(passes)
-    if base is None or new is None or runs.base.items.of_row or runs.new.items.of_row:
-        return numpy.zeros(len(runs.pairing.base), dtype=bool)
+    reasons: list[NDArray[numpy.int64]] = []
+    for table, items in runs.tables_with_items:
+        column = table.columns.get(passes)
+        if column is None or table.items.of_row:
+            return numpy.zeros(len(items), dtype=bool)
+        # A column has a hash of each reason, so equal numbers are equal reasons. 0: the row did not fail.
+        reasons.append(numpy.array(column.reasons, dtype=numpy.int64)[items])
 
-    # A column has a hash of each reason, so equal numbers are equal reasons.
-    base_reasons = numpy.array(base.reasons, dtype=numpy.int64)[runs.pairing.base]
-    new_reasons = numpy.array(new.reasons, dtype=numpy.int64)[runs.pairing.new]
-    differs: measuring.Mask = (
-        (base_reasons != 0) & (new_reasons != 0) & (base_reasons != new_reasons)
-    )  # 0: the row did not fail
+    base, new = reasons
+    differs: measuring.Mask = (base != 0) & (new != 0) & (base != new)
     return differs
 
 
@@ -107,10 +100,8 @@ def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) ->
     changes = {name: changes_of(runs.sides(metric.key), runs, runs.settings.rows) for name, metric in tested.items()}
 
     # The tables have numbers and hashes of reasons, but no texts: rows of these lists are read once more.
-    base = _read_verdicts(runs.base, runs.pairing.base, changes)
-    new = _read_verdicts(runs.new, runs.pairing.new, changes)
+    base, new = (_read_verdicts(table, items, changes) for table, items in runs.tables_with_items)
     with_rows = {name: _with_rows(metrics[name], changes[name], runs, base[name], new[name]) for name in changes}
-
     return {**metrics, **with_rows}
 
 
@@ -305,24 +296,22 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     if base is None or new is None:
         return ()
 
-    in_base, in_new, only_base, only_new = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     items = zip(runs.pairing.base, runs.pairing.new, strict=True)
     # Few pairs of sets of causes differ, so each is looked at once.
     pairs = Counter((base.get(base_item, _NOTHING), new.get(new_item, _NOTHING)) for base_item, new_item in items)
+    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for (before, after), count in pairs.items():
-        gone, come = before - after, after - before
-        for counter, causes in ((in_base, before), (in_new, after), (only_base, gone), (only_new, come)):
-            counter.update(dict.fromkeys(causes, count))
-
-    codes = order_causes(in_base.keys() | in_new.keys())
-    # [1] is the mid-p value; rows with the cause in both runs or in neither say nothing.
-    p_values = [mcnemar(only_base[code], only_new[code])[1] for code in codes]
-    moved = [only_base[code] + only_new[code] > 0 for code in codes]
-    adjusted = measuring.correct_by_holm([*zip(p_values, moved, strict=True)])
+        for code in before | after:
+            rows[code]["both" if code in before & after else "base" if code in before else "new"] += count
 
     changes = []
-    for code, p_value, p_adjusted in zip(codes, p_values, adjusted, strict=True):
-        cause, counts = cause_named(code), (in_base[code], in_new[code], only_base[code], only_new[code])
-        adjusted_p = p_value if p_adjusted is None else p_adjusted
-        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, adjusted_p))
+    for code in order_causes(rows.keys()):
+        cause, both, only_base, only_new = cause_named(code), *(rows[code][where] for where in ("both", "base", "new"))
+        # [1] is the mid-p value; rows with the cause in both runs or in neither say nothing.
+        p_value, counts = mcnemar(only_base, only_new)[1], (both + only_base, both + only_new, only_base, only_new)
+        changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_value))
+
+    tests = [(change.p_value, change.only_base + change.only_new > 0) for change in changes]
+    adjusted = zip(changes, measuring.correct_by_holm(tests), strict=True)
+    changes = [replace(change, p_adjusted=p_adjusted) for change, p_adjusted in adjusted]
     return tuple(sorted(changes, key=lambda change: change.base - change.new))

@@ -18,7 +18,6 @@ for the other, and the other way round. If the choice changes in either case, th
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -239,25 +238,19 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         Holm's correction is over these metrics and slices together.
         """
         pair, metric = self.pair, self.metric
-        others = self._secondary_metrics()
+        # Each test with its objection's code and name, and the metric that has its kind and direction.
+        tests: list[tuple[str, str, MetricComparison, MetricComparison | Part]] = []
+        tests += [("metric_worse", clean(other.name, 60), other, other) for other in self._secondary_metrics()]
+        for part in self.parts:
+            # Smaller slices would add tests that can show nothing, and make the correction stricter.
+            if part.difference.n >= FEWEST_OF_A_SLICE:
+                name, where = clean(measuring.split_slice(metric.name)[0], 60), clean(part.column, 40)
+                tests.append(("slice_worse", f"{name}[{where}={clean(part.value, 40)}]", metric, part))
 
-        # Smaller slices would add tests that can show nothing, and make the correction stricter.
-        slices = [part for part in self.parts if part.difference.n >= FEWEST_OF_A_SLICE]
-        tested: list[MetricComparison | Part] = [*others, *slices]
-
-        # One iterator for both loops below: the metrics' p-values come first, then those of the slices.
-        adjusted = iter(measuring.correct_by_holm([(test.p_value, test.moved) for test in tested]))
-        for other, p_adjusted in zip(others, adjusted, strict=False):  # the p-values of slices follow
-            if self._is_worse(other.difference, p_adjusted, up=other.higher_is_better):
-                text = change_text(other.kind, other)
-                yield Objection("metric_worse", f"{clean(other.name, 60)} is worse: {text}", "keep")
-
-        for part, p_adjusted in zip(slices, adjusted, strict=True):
-            if self._is_worse(part.difference, p_adjusted, up=metric.higher_is_better):
-                text = change_text(metric.kind, part)
-                where = f"{clean(part.column, 40)}={clean(part.value, 40)}"
-                name = clean(measuring.split_slice(metric.name)[0], 60)
-                yield Objection("slice_worse", f"{name}[{where}] is worse: {text}", "keep")
+        adjusted = measuring.correct_by_holm([(test.p_value, test.moved) for *_, test in tests])
+        for (code, name, owner, test), p_adjusted in zip(tests, adjusted, strict=True):
+            if self._is_worse(test.difference, p_adjusted, up=owner.higher_is_better):
+                yield Objection(code, f"{name} is worse: {change_text(owner.kind, test)}", "keep")
 
         # Causes are corrected by themselves: their p-values were adjusted over all causes.
         alpha = 1 - pair.settings.confidence
@@ -352,38 +345,33 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
         """
         base, new = self._missing_masks
-        pair = self.pair
-
-        base_failed = self._failed_items(pair.base, pair.pairing.base)
-        new_failed = self._failed_items(pair.new, pair.pairing.new)
+        base_failed, new_failed = (self._failed_items(table)[items] for table, items in self.pair.tables_with_items)
         return base & (~new | base_failed), new & (~base | new_failed)
 
-    def _failed_items(self, table: RunTable, items: array[int]) -> measuring.Mask:
-        """Return a mask over these items: True where the primary metric's evaluator failed on a trial."""
+    def _failed_items(self, table: RunTable) -> measuring.Mask:
+        """Return a mask of a run's items: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         failed: measuring.Mask = states == State.ERROR
+        if table.items.of_row is None:
+            return failed
 
         # An item failed if any of its trials did.
-        if table.items.of_row is not None:
-            rows = numpy.array(table.items.of_row, dtype=numpy.int64)
-            failed = numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
+        rows = numpy.array(table.items.of_row, dtype=numpy.int64)
+        return numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
 
-        return failed[items]
-
-    def _serving_masks(self) -> tuple[measuring.Mask, measuring.Mask] | None:
+    def _serving_masks(self) -> list[measuring.Mask] | None:
         """Return a mask of the pairs with a cause of serving for each run; None if a run records no causes."""
         masks = []
-        for table, items in ((self.pair.base, self.pair.pairing.base), (self.pair.new, self.pair.pairing.new)):
-            causes = table.causes
-            if causes is None:
+        for table, items in self.pair.tables_with_items:
+            if table.causes is None:
                 return None
+            causes = table.causes
 
             serving = {code for codes in {*causes.values()} for code in codes if cause_named(code).side == "serving"}
             mask = numpy.zeros(len(table.items.ids), dtype=bool)
             mask[[item for item, codes in causes.items() if not serving.isdisjoint(codes)]] = True
             masks.append(mask[items])
-
-        return masks[0], masks[1]
+        return masks
 
     @cached_property
     def _worst_and_best(self) -> tuple[float, float]:

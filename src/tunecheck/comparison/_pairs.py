@@ -198,19 +198,16 @@ class RunPair:
             ConfigurationError: no run has the column named as the cluster.
         """
         # The base's clusters count for both runs, so that all runs against it have the same ones.
-        side = next((table for table in (self.base, self.new) if table.clusters is not None), None)
+        for table, items in self.tables_with_items:
+            if table.clusters is not None:
+                # The labels are of a run's items; from here on they are of pairs.
+                return replace(table.clusters, labels=[table.clusters.labels[item] for item in items])
 
-        if side is None or side.clusters is None:
-            named = self.settings.cluster
-            if named not in (None, NONE):
-                known = dict.fromkeys([*self.base.column_names, *self.new.column_names])
-                raise ConfigurationError(f"--cluster: the rows have no column {named!r}{did_you_mean(named, known)}")
-            return None
-
-        # The labels are of a run's items; from here on they are of pairs.
-        items = self.pairing.base if side is self.base else self.pairing.new
-        labels = side.clusters.labels
-        return Clusters(side.clusters.by, side.clusters.how, [labels[item] for item in items])
+        named = self.settings.cluster
+        if named not in (None, NONE):
+            known = dict.fromkeys([*self.base.column_names, *self.new.column_names])
+            raise ConfigurationError(f"--cluster: the rows have no column {named!r}{did_you_mean(named, known)}")
+        return None
 
     @cached_property
     def codes(self) -> Codes | None:
@@ -252,9 +249,14 @@ class RunPair:
 
         return mask
 
+    @property
+    def tables_with_items(self) -> Sequence[tuple[RunTable, array[int]]]:
+        """The base's table and the new run's, each with its item of every pair."""
+        return (self.base, self.pairing.base), (self.new, self.pairing.new)
+
     def labels(self, column: str) -> Sequence[str | None]:
         """Return each pair's value of a column, from the base, else from the new run; all None if neither has it."""
-        for table, items in ((self.base, self.pairing.base), (self.new, self.pairing.new)):
+        for table, items in self.tables_with_items:
             labels = table.groups.get(column) or table.slices.get(column)
             if labels is not None:
                 return [labels[item] for item in items]

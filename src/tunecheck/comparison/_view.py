@@ -59,12 +59,15 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
 
-    if details:
-        return views.View(title, [*_detailed_parts(comparison, rows)], notes, checks)
-    # The rest is counted, so that a short page does not hide that there is more.
-    if len(notes) > _BRIEF_NOTES:
+    # On a short page the rest is counted, so that it does not hide that there is more.
+    if not details and len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
-    return views.View(title, [*_brief_parts(comparison, min(rows, _BRIEF_ROWS))], notes, checks)
+
+    most = None if details else _BRIEF_OBJECTIONS
+    parts: list[views.Part] = [_runs_table(comparison)]
+    parts.append(Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, most)]))
+    others = _detailed_parts(comparison, rows) if details else _brief_parts(comparison, min(rows, _BRIEF_ROWS))
+    return views.View(title, [*parts, *_charts(decided, comparison), *others], notes, checks)
 
 
 def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
@@ -76,12 +79,8 @@ def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
 
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
-    """Yield a page of about 30 lines: all runs, the decision, the causes that grew, and the first regressed rows."""
+    """Yield the rest of a page of about 30 lines: the causes that grew, the first regressed rows, and hints."""
     decided = comparison.decided
-    yield _runs_table(comparison)
-    yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, _BRIEF_OBJECTIONS)])
-
-    yield from _charts(decided, comparison)
     if decided.causes:  # those that grew come first, then those that shrank
         causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
         yield _causes_table(decided, comparison, causes[:_BRIEF_CAUSES], brief=True)
@@ -106,12 +105,8 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 
 
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
-    """Yield the page with all details; `rows` is the most rows shown from each list."""
+    """Yield the rest of the page with all details; `rows` is the most rows shown from each list."""
     decided, best = comparison.decided, comparison.best
-    yield _runs_table(comparison)
-    yield Text([*_warning_texts(comparison), *_decision_texts(comparison.decision)])
-    yield from _charts(decided, comparison)
-
     verdicts = [*_verdict_texts(decided)]
     if verdicts:
         yield Text(verdicts)
@@ -268,8 +263,10 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
         below = Words(f"{', '.join(alone)}: {wording.SIGNIFICANT_ALONE}", "dim") if alone else ""
-        names = [Words(clean(part.value, 40), _STYLES.get(part.verdict or "", ""), foreign=True) for part in parts]
-        rows: list[list[Cell]] = [[name, *_figure_texts(metric.kind, part)] for name, part in zip(names, parts, strict=True)]
+        rows: list[list[Cell]] = []
+        for part in parts:
+            name = Words(clean(part.value, 40), _STYLES.get(part.verdict or "", ""), foreign=True)
+            rows.append([name, *_figure_texts(metric.kind, part)])
         yield Table(_table_heads(comparison, title), rows, below=below)
 
 

@@ -274,9 +274,9 @@ class VerdictReader:
         key = f"{self._own}{metric}"
         self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
         self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
-        self._properties, self._differences = f"{key}_properties", f"{key}_differences"
+        self.properties, self.differences = f"{key}_properties", f"{key}_differences"
 
-        self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
+        self.keys = (self._result, self._reason, self._threshold, self.properties, self.differences)
 
     def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> RecordedVerdict:
         """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known."""
@@ -308,8 +308,8 @@ class VerdictReader:
 
         The general one is `below_threshold`, or `own` if the evaluator gives a reason or no threshold.
         """
-        faults = read_faults(row.get(self._properties))
-        if not faults and isinstance(differences := row.get(self._differences), list):
+        faults = read_faults(row.get(self.properties))
+        if not faults and isinstance(differences := row.get(self.differences), list):
             faults = _judge_faults(differences)
         return faults[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
 

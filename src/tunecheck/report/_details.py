@@ -16,7 +16,7 @@ The details have these keys. All but the last four depend on the answer, so they
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -90,30 +90,22 @@ class Details(msgspec.Struct):
     answer: str = ""
 
 
-class _Conversation(msgspec.Struct):
-    """The messages or turns of the question, and the columns that hold them (`used`)."""
-
-    messages: JSON = None
-    turns: JSON = None
-    used: set[str] = set()
-
-
 class _Parts(msgspec.Struct, frozen=True):
-    """A row's values by role: `data` are the columns of the data set, `target` those of the answer, by name."""
+    """A row's values by role: `data` are the columns of the data set, `target` those of the answer, by name.
+
+    The question is `messages`, or `turns` if the row is a conversation; the columns `used` hold it.
+    """
 
     data: Mapping[str, JSON]
     target: Mapping[str, JSON]
     ground_truth: JSON
     response: JSON
-    conversation: _Conversation
+    messages: JSON
+    turns: JSON
+    used: Container[str]
     panels: Mapping[str, PanelRow]
     verdicts: Verdicts
     columns: Columns
-
-    @property
-    def is_conversation(self) -> bool:
-        """True if the question has turns."""
-        return self.conversation.turns is not None
 
 
 class DetailReader:
@@ -149,15 +141,12 @@ class DetailReader:
         answered = self._answer_detail(row, parts, calls)
         others: list[JSON] = [*self._other_columns(parts, row.get("row_id"))][:_MOST_COLUMNS]
         shown = {**answered, "cause": _cause(row), "more": others}
-
-        if not parts.is_conversation:
-            shown |= {"messages": shown_messages(parts.conversation.messages), "expected": calls.expected}
+        if parts.turns is None:
+            shown |= {"messages": shown_messages(parts.messages), "expected": calls.expected}
 
         panel_question = next((panel.question for panel in parts.panels.values() if panel.question), "")
-        question = line(panel_question or _question(parts.conversation, parts.data), _MOST_QUESTION)
-
-        answer = _answer(calls, shown)
-        return Details(shown, answered, calls, parts.verdicts, parts.columns, sides, question, answer)
+        question = line(panel_question or _question(parts), _MOST_QUESTION)
+        return Details(shown, answered, calls, parts.verdicts, parts.columns, sides, question, _answer(calls, shown))
 
     def answer(self, number: int, row: Mapping[str, JSON], other: Details) -> dict[str, JSON]:
         """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
@@ -185,15 +174,14 @@ class DetailReader:
         # Every row goes to every panel, because a panel may draw all rows together.
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
-        conversation, verdicts = _conversation(data, ground_truth), columns.verdicts(row)
 
-        return _Parts(data, target, ground_truth, response, conversation, panels, verdicts, columns)
+        question = _conversation(data, ground_truth)
+        return _Parts(data, target, ground_truth, response, *question, panels, columns.verdicts(row), columns)
 
     def _sides(self, parts: _Parts) -> AnswerComparison | None:
         """Return the row's ground truth and response for comparison; None for a conversation."""
-        if parts.is_conversation:
+        if parts.turns is not None:
             return None
-
         judged = _judged_calls(self._run.evaluators, parts.verdicts)
         tools = self._tools(parts.data, parts.target)
         return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
@@ -209,14 +197,14 @@ class DetailReader:
         if parts.panels:
             shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
 
-        if not parts.is_conversation:
+        if parts.turns is None:
             reasoning = parts.target.get("reasoning")
             if reasoning:
                 shown["reasoning"] = as_text(reasoning)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
 
         log, result = parts.target.get("inference_log"), parts.target.get("result")
-        turns = shown_turns(parts.conversation.turns, parts.ground_truth, log, result)
+        turns = shown_turns(parts.turns, parts.ground_truth, log, result)
 
         failed = _failed_turn(row, columns, parts.verdicts)
         # Differences of the states belong to the turn in which the conversation failed.
@@ -230,17 +218,13 @@ class DetailReader:
 
         The number of a shared text replaces a long text.
         """
-        shown = [parts.ground_truth, parts.response]
-        if parts.is_conversation:
-            shown.append(parts.target.get("result"))
-
+        shown = [parts.ground_truth, parts.response, None if parts.turns is None else parts.target.get("result")]
         # By identity: another column may have an equal value. Numbers and the like have no identity of their own.
         shown_values = [value for value in shown if isinstance(value, (list, dict, str))]
 
         hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in parts.panels.values()))
-        used = parts.conversation.used
         # The id heads the details, so a column that repeats it is left out.
-        columns = [(name, value) for name, value in parts.data.items() if name not in used and value != row_id]
+        columns = [(name, value) for name, value in parts.data.items() if name not in parts.used and value != row_id]
         columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
 
         for name, value in columns:
@@ -256,29 +240,26 @@ class DetailReader:
         return text if len(text) < _LONG else self._shared.number(text)
 
 
-def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
-    """Return the question in a row: its turns, else its messages, else a text under a usual name.
+def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> tuple[JSON, JSON, Container[str]]:
+    """Return the question in a row: its messages, its turns, and the columns that hold them.
 
-    The ground truth of a conversation is a list of lists, too, so it is left out.
+    Without messages or turns, the messages are a text under a usual name. The ground truth of a conversation is a list
+    of lists, too, so it is left out.
     """
-    conversation = _Conversation()
+    turns: dict[str, JSON] = {}
+    messages: dict[str, JSON] = {}
     for name, value in data.items():
-        if value is ground_truth or not isinstance(value, list):
-            continue
+        if isinstance(value, list) and value is not ground_truth:
+            if not turns and is_conversation(value) and _is_messages([*chain.from_iterable(value)]):
+                turns[name] = [*value]
+            elif not messages and _is_messages(value):
+                messages[name] = value
 
-        if conversation.turns is None and is_conversation(value) and _is_messages([*chain.from_iterable(value)]):
-            conversation.turns = [*value]
-            conversation.used.add(name)
-        elif conversation.messages is None and _is_messages(value):
-            conversation.messages = value
-            conversation.used.add(name)
     # No messages: the question is a text, shown as a user's message.
-    if conversation.turns is None and conversation.messages is None:
-        question = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
-        if question is not None:
-            conversation.messages = [{"role": "user", "content": data[question]}]
-            conversation.used.add(question)
-    return conversation
+    question = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
+    if question is not None and not (turns or messages):
+        messages[question] = [{"role": "user", "content": data[question]}]
+    return next(iter(messages.values()), None), next(iter(turns.values()), None), {*messages, *turns}
 
 
 def _is_messages(value: Sequence[JSON]) -> bool:
@@ -286,19 +267,17 @@ def _is_messages(value: Sequence[JSON]) -> bool:
     return bool(value) and all(isinstance(message, dict) and "role" in message for message in value[:_MOST_COLUMNS])
 
 
-def _question(conversation: _Conversation, data: Mapping[str, JSON]) -> str:
-    """Return the question in one line for the table: the last user message (of the first turn), else the first text."""
-    messages = conversation.messages
-    if isinstance(conversation.turns, list):
-        # The first turn with messages: later ones depend on answers.
-        messages = next((turn for turn in conversation.turns if turn), None)
+def _question(parts: _Parts) -> str:
+    """Return the question for the table: the last user message (of the first turn), else the first text."""
+    # The first turn with messages: later ones depend on answers.
+    turns = parts.turns
+    messages = next((turn for turn in turns if turn), None) if isinstance(turns, list) else parts.messages
 
     for message in reversed(messages) if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") == "user" and message.get("content"):
-            return line(as_text(message["content"]), _MOST_QUESTION)
+            return as_text(message["content"])
 
-    texts = (value for name, value in data.items() if isinstance(value, str) and name != "id")
-    return line(next(texts, ""), _MOST_QUESTION)
+    return next((value for name, value in parts.data.items() if isinstance(value, str) and name != "id"), "")
 
 
 def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
@@ -340,8 +319,7 @@ def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Verdicts) -> Judged
 
 def _verdict(row: Mapping[str, JSON], keys: EvaluatorKeys, verdict: RecordedVerdict) -> JSON:
     """Return a verdict as `[evaluator, result, score, threshold, reason, differences, [[name, text], …]]`."""
-    differences = row.get(keys.differences)
-    properties = row.get(keys.properties)
+    differences, properties = row.get(keys.verdicts.differences), row.get(keys.verdicts.properties)
 
     others = [(name, row[key]) for name, key in keys.others]
     if isinstance(properties, dict):
@@ -411,6 +389,6 @@ def _state_differences(row: Mapping[str, JSON], columns: Columns) -> Iterator[JS
 def _properties(row: Mapping[str, JSON], columns: Columns, name: str) -> Iterator[JSON]:
     """Yield this property's value, or None, for each evaluator that has properties."""
     for keys in columns.evaluators:
-        properties = row.get(keys.properties)
+        properties = row.get(keys.verdicts.properties)
         if isinstance(properties, dict):
             yield properties.get(name)

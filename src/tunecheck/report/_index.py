@@ -232,7 +232,7 @@ def _round(number: float) -> JSON:
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
     """Yield the kind of each difference that a judge lists."""
     for evaluator in columns.evaluators:
-        differences = row.get(evaluator.differences)
+        differences = row.get(evaluator.verdicts.differences)
         for difference in differences if isinstance(differences, list) else ():
             kind = difference.get("kind") if isinstance(difference, dict) else None
             if isinstance(kind, str):

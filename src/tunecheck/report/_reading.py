@@ -73,15 +73,14 @@ class ReportedRun(msgspec.Struct, frozen=True):
         """
         if self.folder is not None:
             rows = self.folder.rows()
-            yield from rows if positions is None else rows.only(positions)
-            return
+            return iter(rows if positions is None else rows.only(positions))
 
         # Other programs write null where a run of Tunecheck has no key.
-        rows_read: list[ResultRow] = []
-        for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
-            rows_read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
-
-        yield from rows_read if positions is None else (rows_read[position] for position in positions)
+        pairs = zip(self.table.row_ids, self.table.opened.rows.records(), strict=False)
+        read: list[ResultRow] = []
+        for row_id, row in pairs:
+            read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
+        return iter(read if positions is None else [read[position] for position in positions])
 
 
 def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
@@ -179,15 +178,12 @@ def _undeclared_metrics(columns: JudgedColumns, table: RunTable) -> Iterator[Met
 
 
 class EvaluatorKeys(msgspec.Struct, frozen=True):
-    """One evaluator's keys in a row.
+    """One evaluator's keys in a row: the reader of its verdict, and name and key of values that are no part of it.
 
-    `differences` is the key of a judge's list of differences, `properties` that of further values. `others` has name
-    and key of values that are not part of the verdict. `has_keys` is True if the row has a key of the evaluator.
+    `has_keys` is True if the row has a key of the evaluator.
     """
 
     verdicts: VerdictReader
-    differences: str
-    properties: str
     others: Sequence[tuple[str, str]]
     has_keys: bool
 
@@ -252,9 +248,6 @@ def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> Ev
 
     Example: for the metric `match`, `match_reason` is a part of the verdict, and `match_note` is another value.
     """
-    metric = evaluator.verdicts.metric
-    start = f"outputs.{evaluator.name}.{metric}"
-
-    verdict_names = {f"{metric}{suffix}" for suffix in _VERDICT}
+    verdict_names = {f"{evaluator.verdicts.metric}{suffix}" for suffix in _VERDICT}
     others = [(name, key) for name, key in keys if name not in verdict_names]
-    return EvaluatorKeys(evaluator.verdicts, f"{start}_differences", f"{start}_properties", others, bool(keys))
+    return EvaluatorKeys(evaluator.verdicts, others, bool(keys))
