@@ -167,7 +167,7 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
     marked as `scores`, because labels of all rows do not correct it. If the runs have different judges, the result has
     no difference.
     """
-    base_judge, new_judge = (table.evaluators[metric.evaluator].judge for table in (base, new))
+    base_judge, new_judge = (table.evaluators[metric.evaluator].entry.judge for table in (base, new))
     if base_judge is None or new_judge is None:
         return metric
 
@@ -223,7 +223,7 @@ def assumption_of(metric: MetricComparison, base: RunTable, new: RunTable) -> tu
 
 def _shared_calibration(evaluator: str, base: RunTable, new: RunTable) -> JudgeCalibration | None:
     """Return the calibration of the judge of both runs, from either run's results folder; None without one."""
-    judge = new.evaluators[evaluator].judge
+    judge = new.evaluators[evaluator].entry.judge
     return _calibration(new, judge) or _calibration(base, judge)
 
 
@@ -288,7 +288,7 @@ def _without_difference(metric: MetricComparison, base: RunTable, new: RunTable)
 
 def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
     """Return in words how often two runs' judges agree on rows with labels for both, or how to measure it."""
-    base_labels, new_labels = (_calibration(table, table.evaluators[evaluator].judge) for table in (base, new))
+    base_labels, new_labels = (_calibration(table, table.evaluators[evaluator].entry.judge) for table in (base, new))
     remedy = "score both runs with one judge: `tunecheck score RUN --judge F`"
 
     if base_labels is None or new_labels is None:

@@ -136,8 +136,10 @@ def item_values(table: RunTable, name: str) -> Floats:
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
     """Return a metric's numbers by pair, with its kind and range from a run that declares it, else from the new run."""
     # The new run comes first, so that its kind and range count if neither run declares the metric.
-    columns = [table.columns[key] for table in (new, base) if key in table.columns]
-    metric = next((column for column in columns if _has_declared_metrics(column, base, new)), columns[0])
+    tables = [table for table in (new, base) if key in table.columns]
+    columns = [table.columns[key] for table in tables]
+    declared = [table.columns[key] for table in tables if table.evaluators[columns[0].evaluator].entry.metrics]
+    metric = (declared or columns)[0]
     kind, bounds = metric.kind, metric.bounds
 
     # If only one run has verdicts, both runs are compared by score.
@@ -153,12 +155,6 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
         averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (base_values, new_values))
 
     return PairedValues(base_values, new_values, labels, kind, metric.higher_is_better, bounds, metric, averaged)
-
-
-def _has_declared_metrics(column: MetricColumn, base: RunTable, new: RunTable) -> bool:
-    """Return True if the column comes from a run in which its evaluator declares its metrics."""
-    tables = [table for table in (base, new) if table.columns.get(column.name) is column]
-    return any(column.evaluator in table.evaluators and table.evaluators[column.evaluator].declared for table in tables)
 
 
 def measure(
@@ -541,7 +537,7 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
     then that of the new run.
     """
     # A stable sort: the new run comes first unless only the base declares its metrics.
-    evaluators = sorted((table.evaluators[name] for table in (new, base)), key=lambda columns: not columns.declared)
+    evaluators = sorted([new.evaluators[name], base.evaluators[name]], key=lambda columns: not columns.entry.metrics)
     keys = [columns.main for columns in evaluators if columns.main]
     shared = [key for key in keys if key in base.columns and key in new.columns]
     return next(iter(shared or keys), "")

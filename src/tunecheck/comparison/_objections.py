@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._faults import cause_named
+from tunecheck._files import EvaluatorEntry
 from tunecheck._json import object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck.comparison import _measuring as measuring
@@ -38,7 +39,7 @@ from tunecheck.comparison._comparison import CauseChange, Choice, Decision, Effe
 from tunecheck.comparison._judged import assumption_of
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import change_text, headline, margin_text, needed_text, size_text, value_text
-from tunecheck.results import EvaluatorColumns, RunTable, State
+from tunecheck.results import RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run, endpoint_of
 from tunecheck.statistics._decisions import margin_result, refutes, rows_to_decide
@@ -176,7 +177,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     def _evaluator_objections(self) -> Iterator[Objection]:
         """Yield objections to evaluators and judges that differ between the runs."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
-        changes = {name: _evaluator_change(base[name], new[name]) for name in base if name in new}
+        changes = {name: _evaluator_change(base[name].entry, new[name].entry) for name in base if name in new}
         sources = self._primary_evaluators()
 
         # `pop`: the changes that remain are those of other evaluators.
@@ -184,7 +185,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         if primary_changes:
             yield self._change_objection(primary_changes[0])
         # Without a fingerprint it is unknown whether the evaluator changed, which is weaker than a change.
-        elif any(None in (base[name].fingerprint, new[name].fingerprint) for name in sources):
+        elif any(None in (base[name].entry.fingerprint, new[name].entry.fingerprint) for name in sources):
             yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run has no fingerprint of this evaluator")
 
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
@@ -557,12 +558,12 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
     return (cost / table.info.rows, spending.get("currency")) if isinstance(cost, (int, float)) else (None, None)
 
 
-def _evaluator_change(before: EvaluatorColumns, after: EvaluatorColumns) -> Objection | None:
+def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objection | None:
     """Return an objection that says how an evaluator differs between two runs: its judge, its settings or its code.
 
     Return None if the evaluators are equal, or if a run records no fingerprint of its evaluator.
     """
-    settings = [*changed_settings(before.arguments, after.arguments)]
+    settings = [*changed_settings(before.arguments or {}, after.arguments or {})]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
 
     if None not in (before.judge, after.judge) and before.judge != after.judge:

@@ -142,7 +142,7 @@ def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
 
 def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
     """Describe an evaluator by its `entry` in the manifest, else by its columns."""
-    options, name = columns.arguments, columns.name
+    options, name = columns.entry.arguments or {}, columns.name
     kind = "" if entry is None or entry.type is None else entry.type.rpartition(".")[2]
 
     matches_calls = options.keys() >= _POLICIES  # no other evaluators have all the options of MatchPolicy

@@ -160,7 +160,7 @@ class TableBuilder:
 
         # Only after the last block is it known which metrics have values.
         for part in self._parts.values():
-            for column in part.evaluator.columns:
+            for column in part.columns:
                 self._columns[column].fill(self._rows)
             part.choose_main_metric(self._columns)
 
@@ -179,7 +179,7 @@ class TableBuilder:
             items=items,
             named=named,
             columns=self._columns,
-            evaluators={name: part.evaluator for name, part in self._parts.items()},
+            evaluators={**self._parts},
             column_names=[*self._input_names],
             row_ids=row_ids,
             clusters=self._clusters(items, labels),
@@ -194,9 +194,9 @@ class TableBuilder:
         """Return the run's description with its counts of rows, errors and trials, and notes on metrics left out."""
         info = self._opened.info
         notes = [
-            f"evaluator {name!r} returns more than {len(part.evaluator.columns)} metrics: the rest is not read"
+            f"evaluator {name!r} returns more than {len(part.columns)} metrics: the rest is not read"
             for name, part in self._parts.items()
-            if part.evaluator.left_out
+            if part.left_out
         ]
 
         return replace(
@@ -260,9 +260,7 @@ class TableBuilder:
         """Return the part of the table for an evaluator; make an empty one for a new evaluator."""
         if name not in self._parts:
             entry = self._declared.get(name, EvaluatorEntry())
-            about = (bool(entry.metrics), entry.arguments or {}, entry.fingerprint, entry.judge)
-            columns = tables.EvaluatorColumns(name, [], None, bytearray(), *about)
-            self._parts[name] = EvaluatorPart(columns, entry, nulls_are_errors=self._may_be_azure)
+            self._parts[name] = EvaluatorPart(name, entry, nulls_are_errors=self._may_be_azure)
         return self._parts[name]
 
     # -- columns
@@ -542,7 +540,7 @@ def _is_nested(name: str, names: Collection[str]) -> bool:
 # -- one evaluator's columns
 
 
-class EvaluatorPart(msgspec.Struct):
+class EvaluatorPart(tables.EvaluatorColumns):
     """One evaluator's keys in a run's rows, and the columns that they fill.
 
     `numbers` has pairs of a key and its column. `verdicts` has a result's key, its reason's key and the column. If
@@ -553,16 +551,14 @@ class EvaluatorPart(msgspec.Struct):
     evaluator's pass rate.
     """
 
-    evaluator: tables.EvaluatorColumns
-    declared: EvaluatorEntry
-    nulls_are_errors: bool
-    keys: list[str] = []
-    numbers: list[tuple[str, tables.MetricColumn]] = []
-    verdicts: list[tuple[str, str, tables.MetricColumn]] = []
+    nulls_are_errors: bool = False
+    keys: list[str] = msgspec.field(default_factory=list)
+    numbers: list[tuple[str, tables.MetricColumn]] = msgspec.field(default_factory=list)
+    verdicts: list[tuple[str, str, tables.MetricColumn]] = msgspec.field(default_factory=list)
 
-    def add_keys(self, added: Sequence[str], columns: MetricColumns) -> None:
+    def add_keys(self, added: Sequence[str], metrics: MetricColumns) -> None:
         """Add new keys of the evaluator's outputs; make a column for each key with verdicts or numbers."""
-        prefix = f"outputs.{self.evaluator.name}."
+        prefix = f"outputs.{self.name}."
         self.keys += [prefix + key for key in added]
         known = {key.removeprefix(prefix) for key in self.keys}
 
@@ -570,7 +566,7 @@ class EvaluatorPart(msgspec.Struct):
             # `metric` is the key itself unless the key ends in `_result`.
             metric = key.removesuffix("_result")
             if metric and metric != key:
-                column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), columns)
+                column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), metrics)
                 if column is not None:
                     # A column of verdicts names itself.
                     column.passes = column.name
@@ -578,28 +574,27 @@ class EvaluatorPart(msgspec.Struct):
             # `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`. A column that the run does not describe is
             # binary until a value other than 0 and 1 makes it a score.
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
-                entry = self.declared.metric(key) or MetricEntry(key, "binary")
-                column = self._column(key, key, entry, columns)
+                entry = self.entry.metric(key) or MetricEntry(key, "binary")
+                column = self._column(key, key, entry, metrics)
                 if column is not None:
                     self.numbers.append((prefix + key, column))
 
-    def _column(self, key: str, metric: str, entry: MetricEntry, columns: MetricColumns) -> tables.MetricColumn | None:
-        """Return the column of a key; add it to `columns` if it is new.
+    def _column(self, key: str, metric: str, entry: MetricEntry, metrics: MetricColumns) -> tables.MetricColumn | None:
+        """Return the column of a key; add it to `metrics` if it is new.
 
         Return None, and count the key as left out, if the evaluator already has 300 columns.
         """
-        evaluator = self.evaluator
-        name = f"{evaluator.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
+        name = f"{self.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
 
-        if name not in columns and len(evaluator.columns) >= _MOST_COLUMNS:
-            evaluator.left_out += 1
+        if name not in metrics and len(self.columns) >= _MOST_COLUMNS:
+            self.left_out += 1
             return None
 
-        if name not in columns:
+        if name not in metrics:
             about = (_KINDS.get(entry.kind, "score"), entry.higher_is_better, entry.bounds)
-            columns[name] = tables.MetricColumn(name, evaluator.name, metric, *about)
-            evaluator.columns.append(name)
-        return columns[name]
+            metrics[name] = tables.MetricColumn(name, self.name, metric, *about)
+            self.columns.append(name)
+        return metrics[name]
 
     def add_block(self, columns: Columns, count: int, start: int) -> bytearray:
         """Append the values of a block of `count` rows to the evaluator's columns; return the state of each row.
@@ -607,7 +602,7 @@ class EvaluatorPart(msgspec.Struct):
         `start` is the number of rows before the block.
         """
         absent: Cells = [UNSET] * count
-        failed = [cell is not UNSET for cell in columns.get(f"error.{self.evaluator.name}", absent)]
+        failed = [cell is not UNSET for cell in columns.get(f"error.{self.name}", absent)]
         all_worked = not any(failed)
 
         def cells(key: str) -> Cells:
@@ -632,7 +627,7 @@ class EvaluatorPart(msgspec.Struct):
                     states[place] = self._state_without_value(columns, place)
 
         # A new evaluator is ABSENT (0) on the rows before its first block.
-        self.evaluator.states.extend(bytes(start - len(self.evaluator.states)) + states)
+        self.states.extend(bytes(start - len(self.states)) + states)
         return states
 
     def _state_without_value(self, columns: Columns, place: int) -> int:
@@ -646,7 +641,7 @@ class EvaluatorPart(msgspec.Struct):
         all_null = all(value is None for value in own)
         return tables.State.ERROR if self.nulls_are_errors and all_null else tables.State.NOT_APPLICABLE
 
-    def choose_main_metric(self, columns: MetricColumns) -> None:
+    def choose_main_metric(self, metrics: MetricColumns) -> None:
         """Drop the evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
         The main metric is, in this order:
@@ -657,45 +652,44 @@ class EvaluatorPart(msgspec.Struct):
         3. the number with the evaluator's name
         4. the first column that is left; None without any
         """
-        evaluator = self.evaluator
-        with_result = [columns[column].metric for column in evaluator.columns if columns[column].has_results]
-        counted = counted_metric(with_result, evaluator.name, self.declared.primary)
+        with_result = [metrics[column].metric for column in self.columns if metrics[column].has_results]
+        counted = counted_metric(with_result, self.name, self.entry.primary)
 
-        for column in list(evaluator.columns):
+        for column in list(self.columns):
             # NaN alone differs from itself.
-            if all(value != value for value in columns[column].values):
-                del columns[column]
-                evaluator.columns.remove(column)
+            if all(value != value for value in metrics[column].values):
+                del metrics[column]
+                self.columns.remove(column)
 
-        verdicts = [columns[column] for column in evaluator.columns if columns[column].passes]
-        names = [f"{evaluator.name}.{name}" for name in (self.declared.primary, evaluator.name)]
-        main = next((name for name in names if name in columns), next(iter(evaluator.columns), None))
+        verdicts = [metrics[column] for column in self.columns if metrics[column].passes]
+        names = [f"{self.name}.{name}" for name in (self.entry.primary, self.name)]
+        main = next((name for name in names if name in metrics), next(iter(self.columns), None))
 
         pass_rate = next((column for column in verdicts if column.metric == counted), None)
         if pass_rate is not None:
             # The column keeps its place among the evaluator's columns under its new name.
-            del columns[pass_rate.name]
-            main = f"{evaluator.name}.{PASS_RATE}"
-            evaluator.columns[evaluator.columns.index(pass_rate.name)] = main
+            del metrics[pass_rate.name]
+            main = f"{self.name}.{PASS_RATE}"
+            self.columns[self.columns.index(pass_rate.name)] = main
             pass_rate.name = pass_rate.passes = main
-            columns[main] = pass_rate
+            metrics[main] = pass_rate
 
-        evaluator.main = main
+        self.main = main
         for verdict in verdicts:
-            self._link_score_to_verdict(verdict, columns)
+            self._link_score_to_verdict(verdict, metrics)
 
-    def _link_score_to_verdict(self, verdict: tables.MetricColumn, columns: MetricColumns) -> None:
+    def _link_score_to_verdict(self, verdict: tables.MetricColumn, metrics: MetricColumns) -> None:
         """Link a metric's score column, if any, to its column of verdicts; record whether it only repeats them.
 
         The score of `match_result` is `match`, else `match_score`. It repeats the verdicts if the evaluator declares it
         as pass or fail or, if the evaluator declares nothing, if all its numbers are equal to theirs.
         """
-        name = f"{self.evaluator.name}.{verdict.metric}"
-        score = columns.get(name) or columns.get(f"{name}_score")
+        name = f"{self.name}.{verdict.metric}"
+        score = metrics.get(name) or metrics.get(f"{name}_score")
         if score is None or score is verdict:
             return
 
-        entry = self.declared.metric(verdict.metric)
+        entry = self.entry.metric(verdict.metric)
         has_same_values = score.values.tobytes() == verdict.values.tobytes()
         score.repeats = has_same_values if entry is None else entry.kind == "binary"
 

@@ -345,18 +345,14 @@ class MetricColumn(msgspec.Struct):
 class EvaluatorColumns(msgspec.Struct):
     """One evaluator: the names of its columns, its main column, and the state of each row.
 
-    `declared` is True if the run describes the evaluator's metrics. `arguments` and `fingerprint` identify the
-    evaluator, and `judge` the judge if a model judges. `left_out` counts metrics that were not read.
+    `entry` is what the run says of the evaluator. `left_out` counts metrics that were not read.
     """
 
     name: str
-    columns: list[str]
-    main: str | None
-    states: bytearray
-    declared: bool = False
-    arguments: Mapping[str, JSON] = {}
-    fingerprint: str | None = None
-    judge: str | None = None
+    entry: EvaluatorEntry
+    columns: list[str] = []
+    main: str | None = None
+    states: bytearray = msgspec.field(default_factory=bytearray)
     left_out: int = 0
 
     def counts(self) -> tuple[int, int, int]:
