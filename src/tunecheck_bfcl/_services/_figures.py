@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Simulator, copy_json
+from tunecheck.simulators import Simulator, SimulatorError, copy_json
 
 _NAMES = {
     dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false", type(None): "null",
@@ -25,6 +25,16 @@ def figures() -> Mapping[str, Any]:
     """Return the figures of each service by name: `trading`, `travel`, `vehicle`. Callers must not change them."""
     content = files("tunecheck_bfcl").joinpath("_services", "figures.json").read_bytes()
     return cast("Mapping[str, Any]", json.loads(content))
+
+
+def refuse_if(condition: object, reason: str) -> None:
+    """Refuse an operation with this reason, which the model sees, if the condition is true.
+
+    Raises:
+        SimulatorError: the condition is true.
+    """
+    if condition:
+        raise SimulatorError(reason)
 
 
 class ConfiguredService(Simulator):

@@ -22,6 +22,7 @@ from typing import ClassVar, NoReturn, TypeAlias
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
+from tunecheck_bfcl._services._figures import refuse_if
 
 MAX_ENTRIES = 20_000
 """The most files and directories in a tree. BFCL's trees with long context have fewer than 1,000."""
@@ -412,8 +413,7 @@ class GorillaFileSystem(Simulator):
             volume.current = volume.current.parent
             return {}  # BFCL's file system returns no text here, either
 
-        if "/" in name:
-            raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
+        refuse_if("/" in name, f"cd: '{folder}' is a path; go one directory at a time")
 
         if name == "":  # "/" without its trailing slash
             directory: Node | None = volume.root
@@ -488,8 +488,7 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             mode: "l" counts lines, "w" words, "c" characters.
         """
-        if mode not in ("l", "w", "c"):
-            raise SimulatorError(f"wc: there is no mode '{str(mode)[:1000]}'")
+        refuse_if(mode not in ("l", "w", "c"), f"wc: there is no mode '{str(mode)[:1000]}'")
 
         text = self._content(file_name, "wc")
         if mode == "c":
@@ -583,8 +582,7 @@ class GorillaFileSystem(Simulator):
         directory = self._volume.entry(dir_name, "rmdir")
         if not isinstance(directory, Directory):
             raise SimulatorError(f"rmdir: '{dir_name}' is not a directory")
-        if directory.contents:
-            raise SimulatorError(f"rmdir: '{dir_name}' is not empty")
+        refuse_if(directory.contents, f"rmdir: '{dir_name}' is not empty")
         return self._removal_result(dir_name)
 
     @tool

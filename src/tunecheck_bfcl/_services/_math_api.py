@@ -17,6 +17,7 @@ from typing import ClassVar, TypeVar
 from tunecheck.calls import quoted
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
+from tunecheck_bfcl._services._figures import refuse_if
 
 _Result = TypeVar("_Result")
 
@@ -104,8 +105,7 @@ class MathAPI(Simulator):
             a: The number to divide.
             b: The number to divide by, not 0.
         """
-        if b == 0:
-            raise SimulatorError("nothing can be divided by 0")
+        refuse_if(b == 0, "nothing can be divided by 0")
         return {"result": _refuse_type_error(lambda: a / b, _NOT_TWO_NUMBERS)}
 
     @tool
@@ -129,8 +129,7 @@ class MathAPI(Simulator):
             part: The part.
             whole: The whole, not 0.
         """
-        if whole == 0:
-            raise SimulatorError("there is no percentage of a whole of 0")
+        refuse_if(whole == 0, "there is no percentage of a whole of 0")
         return {"result": _refuse_type_error(lambda: part / whole * 100, _NOT_TWO_NUMBERS)}
 
     @tool
@@ -169,8 +168,7 @@ class MathAPI(Simulator):
             raise SimulatorError("a negative number has no square root")
         if not isinstance(number, (int, float)) or not isinstance(precision, int):
             raise SimulatorError("number must be a number, and precision an integer")
-        if not 1 <= precision <= _MAX_ROOT_DIGITS:
-            raise SimulatorError(f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
+        refuse_if(not 1 <= precision <= _MAX_ROOT_DIGITS, f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
 
         context = decimal.Context(prec=precision)
         return {"result": context.sqrt(decimal.Decimal(number))}
@@ -289,8 +287,7 @@ def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result],
 
     `what` names the result in the message.
     """
-    if not numbers:
-        raise SimulatorError(f"an empty list has no {what}")
+    refuse_if(not numbers, f"an empty list has no {what}")
     return _refuse_type_error(lambda: work(numbers), "the list must contain only numbers")
 
 
@@ -318,8 +315,7 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
     """
     from mpmath import MPContext  # slow to import, and few conversations need it
 
-    if digits > MAX_PRECISION:
-        raise SimulatorError(f"the precision may be {MAX_PRECISION} digits at most")
+    refuse_if(digits > MAX_PRECISION, f"the precision may be {MAX_PRECISION} digits at most")
 
     context = MPContext()  # a context per call, so that the precision does not affect later calls
     context.dps = digits

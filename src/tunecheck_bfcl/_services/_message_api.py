@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, tool
-from tunecheck_bfcl._services._figures import ConfiguredService
+from tunecheck_bfcl._services._figures import ConfiguredService, refuse_if
 
 Fields: TypeAlias = dict[str, JSON]
 
@@ -64,8 +64,7 @@ class MessageAPI(ConfiguredService):
         Args:
             user: Name of the user.
         """
-        if user not in self.data["user_map"]:
-            raise SimulatorError(f"there is no user named '{user}'")
+        refuse_if(user not in self.data["user_map"], f"there is no user named '{user}'")
         return {"user_id": self.data["user_map"][user]}
 
     @tool
@@ -94,8 +93,7 @@ class MessageAPI(ConfiguredService):
             message: The message.
         """
         self._check_login()
-        if not self._is_user(receiver_id):
-            raise SimulatorError(f"there is no user with the id '{receiver_id}'")
+        refuse_if(not self._is_user(receiver_id), f"there is no user with the id '{receiver_id}'")
 
         new_id = self._new_id()
         self.data["inbox"].append({receiver_id: copy.deepcopy(message)})
@@ -158,13 +156,11 @@ class MessageAPI(ConfiguredService):
         Args:
             user_name: Name of the new user.
         """
-        if user_name in self.data["user_map"]:
-            raise SimulatorError(f"there is already a user named '{user_name}'")
+        refuse_if(user_name in self.data["user_map"], f"there is already a user named '{user_name}'")
 
         self.data["user_count"] += 1
         user_id = f"USR{self.data['user_count']:03}"
-        if self._is_user(user_id):
-            raise SimulatorError(f"the id '{user_id}' is already taken")
+        refuse_if(self._is_user(user_id), f"the id '{user_id}' is already taken")
 
         self.data["user_map"][user_name] = user_id
         return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' added successfully."}
@@ -174,8 +170,7 @@ class MessageAPI(ConfiguredService):
 
     def _check_login(self) -> None:
         """Raise SimulatorError if no user is logged in."""
-        if not self.data["current_user"]:
-            raise SimulatorError("nobody is logged in")
+        refuse_if(not self.data["current_user"], "nobody is logged in")
 
     def _new_id(self) -> int:
         """Return a random message id that is not used yet, and mark it as used.
@@ -183,8 +178,7 @@ class MessageAPI(ConfiguredService):
         Raises:
             SimulatorError: too many messages were sent.
         """
-        if len(self.data["generated_ids"]) >= _MOST_MESSAGES:
-            raise SimulatorError("no more messages can be sent")
+        refuse_if(len(self.data["generated_ids"]) >= _MOST_MESSAGES, "no more messages can be sent")
 
         new_id = self._random.randint(_FIRST_ID, _LAST_ID)
         while new_id in self.data["generated_ids"]:

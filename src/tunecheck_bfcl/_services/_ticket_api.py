@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeAlias, TypedDict, cast
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, tool
-from tunecheck_bfcl._services._figures import ConfiguredService
+from tunecheck_bfcl._services._figures import ConfiguredService, refuse_if
 
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 
@@ -44,8 +44,7 @@ class TicketAPI(ConfiguredService):
             priority: How urgent it is, from 1 to 5, the most urgent.
         """
         user = self._logged_in_user("open a ticket")
-        if priority < 1 or priority > 5:
-            raise SimulatorError("the priority must lie between 1 and 5")
+        refuse_if(priority < 1 or priority > 5, "the priority must lie between 1 and 5")
 
         ticket = {
             "id": self.data["ticket_counter"],
@@ -77,8 +76,7 @@ class TicketAPI(ConfiguredService):
             ticket_id: The ticket's number.
         """
         ticket = self._ticket(ticket_id)
-        if ticket["status"] == "Closed":
-            raise SimulatorError(f"ticket {ticket_id} is closed already")
+        refuse_if(ticket["status"] == "Closed", f"ticket {ticket_id} is closed already")
         ticket["status"] = "Closed"
         return {"status": f"Ticket {ticket_id} has been closed successfully."}
 
@@ -91,8 +89,7 @@ class TicketAPI(ConfiguredService):
             resolution: How it was resolved.
         """
         ticket = self._ticket(ticket_id)
-        if ticket["status"] == "Resolved":
-            raise SimulatorError(f"ticket {ticket_id} is resolved already")
+        refuse_if(ticket["status"] == "Resolved", f"ticket {ticket_id} is resolved already")
         ticket["status"] = "Resolved"
         ticket["resolution"] = resolution
         return {"status": f"Ticket {ticket_id} has been resolved successfully."}
@@ -157,8 +154,7 @@ class TicketAPI(ConfiguredService):
 
     def _logged_in_user(self, purpose: str) -> str:
         """Return the logged-in user, or raise SimulatorError, which names the purpose of the login."""
-        if not self.data["current_user"]:
-            raise SimulatorError(f"log in to the ticket system to {purpose}")
+        refuse_if(not self.data["current_user"], f"log in to the ticket system to {purpose}")
         return cast("str", self.data["current_user"])
 
     def _ticket(self, ticket_id: int) -> Ticket:

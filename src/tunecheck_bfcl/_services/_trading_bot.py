@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, copy_json, tool
-from tunecheck_bfcl._services._figures import ConfiguredService, figures
+from tunecheck_bfcl._services._figures import ConfiguredService, figures, refuse_if
 
 _SEED = 1053520
 _DAY_S = 86_400
@@ -82,8 +82,7 @@ class TradingBot(ConfiguredService):
             amount: How much, in US dollars.
         """
         self._require_login("pay money in")
-        if amount <= 0:
-            raise SimulatorError("the amount to pay in must be above zero")
+        refuse_if(amount <= 0, "the amount to pay in must be above zero")
 
         self.data["account_info"]["balance"] += amount
         self._record("deposit", amount)
@@ -97,12 +96,9 @@ class TradingBot(ConfiguredService):
             amount: How much, in US dollars.
         """
         self._require_login("withdraw money")
-        if self.data["market_status"] != "Open":
-            raise SimulatorError("the market is closed; money can be withdrawn when it is open")
-        if amount <= 0:
-            raise SimulatorError("the amount to withdraw must be above zero")
-        if amount > self.data["account_info"]["balance"]:
-            raise SimulatorError("the balance does not suffice for this withdrawal")
+        refuse_if(self.data["market_status"] != "Open", "the market is closed; money can be withdrawn when it is open")
+        refuse_if(amount <= 0, "the amount to withdraw must be above zero")
+        refuse_if(amount > self.data["account_info"]["balance"], "the balance does not suffice for this withdrawal")
 
         self.data["account_info"]["balance"] -= amount
         self._record("withdrawal", amount)
@@ -141,10 +137,8 @@ class TradingBot(ConfiguredService):
             amount: The number of shares.
         """
         self._require_login("place an order")
-        if symbol not in self.data["stocks"]:
-            raise SimulatorError(f"there is no stock {symbol}")
-        if price <= 0 or amount <= 0:
-            raise SimulatorError("the price and the number of shares must be above zero")
+        refuse_if(symbol not in self.data["stocks"], f"there is no stock {symbol}")
+        refuse_if(price <= 0 or amount <= 0, "the price and the number of shares must be above zero")
 
         price = float(price)
         if order_type.lower() == "buy":
@@ -172,8 +166,7 @@ class TradingBot(ConfiguredService):
         Args:
             order_id: The order's number.
         """
-        if order_id not in self.data["orders"]:
-            raise SimulatorError(f"there is no order {order_id}")
+        refuse_if(order_id not in self.data["orders"], f"there is no order {order_id}")
         if self.data["orders"][order_id]["status"] == "Completed":
             raise SimulatorError(f"order {order_id} is completed and cannot be cancelled")
         self.data["orders"][order_id]["status"] = "Cancelled"
@@ -225,8 +218,7 @@ class TradingBot(ConfiguredService):
         Args:
             symbol: The stock's symbol.
         """
-        if symbol not in self.data["stocks"]:
-            raise SimulatorError(f"nothing is known about a stock '{symbol}'")
+        refuse_if(symbol not in self.data["stocks"], f"nothing is known about a stock '{symbol}'")
         averages = {**self._extra("MA(5)", "MA_5_EXTENSION"), **self._extra("MA(20)", "MA_20_EXTENSION")}
         return {**self.data["stocks"][symbol], **averages}
 
@@ -300,8 +292,7 @@ class TradingBot(ConfiguredService):
             symbol: The stock's symbol.
         """
         self._require_login("change the watchlist")
-        if symbol not in self.data["watch_list"]:
-            raise SimulatorError(f"the stock {symbol} is not on the watchlist")
+        refuse_if(symbol not in self.data["watch_list"], f"the stock {symbol} is not on the watchlist")
         self.data["watch_list"].remove(symbol)
         return {"status": f"Stock {symbol} removed from watchlist successfully."}
 
@@ -312,8 +303,7 @@ class TradingBot(ConfiguredService):
 
     def _require_login(self, purpose: str) -> None:
         """Raise SimulatorError, which names the purpose of the login, if no user is logged in."""
-        if not self.data["authenticated"]:
-            raise SimulatorError(f"log in to the trading system to {purpose}")
+        refuse_if(not self.data["authenticated"], f"log in to the trading system to {purpose}")
 
 
 def _parse_time(text: str, form: str) -> datetime:

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, copy_json, tool
-from tunecheck_bfcl._services._figures import ConfiguredService, figures
+from tunecheck_bfcl._services._figures import ConfiguredService, figures, refuse_if
 
 _DEFAULTS: dict[str, JSON] = {
     "credit_card_list": {}, "booking_record": {},
@@ -73,12 +73,10 @@ class TravelAPI(ConfiguredService):
         try:  # as in BFCL, a refusal is a result with `booking_status: False`, not an error
             self._require_token(access_token)
             card = self._card(card_id)
-            if "balance" not in card:
-                raise SimulatorError("the balance of this card is not known")
+            refuse_if("balance" not in card, "the balance of this card is not known")
 
             cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
-            if card["balance"] < cost:
-                raise SimulatorError("the card's balance does not cover the fare")
+            refuse_if(card["balance"] < cost, "the card's balance does not cover the fare")
             if self.data["budget_limit"] is not None and card["balance"] < self.data["budget_limit"]:
                 raise SimulatorError("the card's balance is less than the budget limit")
         except SimulatorError as error:
@@ -274,8 +272,7 @@ class TravelAPI(ConfiguredService):
         if self.data["token_expires_in"] is None:
             raise SimulatorError("nobody is authenticated; authenticate first")
         self._require_token(access_token)
-        if card_number in self.data["credit_card_list"]:
-            raise SimulatorError("this card is registered already")
+        refuse_if(card_number in self.data["credit_card_list"], "this card is registered already")
 
         card_id = self._random_number(12)
         self.data["credit_card_list"][card_id] = {
@@ -378,8 +375,7 @@ class TravelAPI(ConfiguredService):
 
     def _booking(self, booking_id: str | None) -> dict[str, Any]:
         """Return the booking itself, not a copy, or raise SimulatorError if there is none with this id."""
-        if booking_id not in self.data["booking_record"]:
-            raise SimulatorError("there is no booking with this id")
+        refuse_if(booking_id not in self.data["booking_record"], "there is no booking with this id")
         return cast("dict[str, Any]", self.data["booking_record"][booking_id])
 
     def _random_number(self, digits: int) -> str:
@@ -388,15 +384,12 @@ class TravelAPI(ConfiguredService):
 
     def _require_token(self, access_token: str) -> None:
         """Raise SimulatorError if the token is not the current one or has expired."""
-        if self.data["token_expires_in"] == 0:
-            raise SimulatorError("the access token has expired; authenticate again")
-        if access_token != self.data["access_token"]:
-            raise SimulatorError("this access token is not valid")
+        refuse_if(self.data["token_expires_in"] == 0, "the access token has expired; authenticate again")
+        refuse_if(access_token != self.data["access_token"], "this access token is not valid")
 
     def _card(self, card_id: str) -> dict[str, Any]:
         """Return the credit card itself, not a copy, or raise SimulatorError if it is not registered."""
-        if card_id not in self.data["credit_card_list"]:
-            raise SimulatorError("this card is not registered")
+        refuse_if(card_id not in self.data["credit_card_list"], "this card is not registered")
         return cast("dict[str, Any]", self.data["credit_card_list"][card_id])
 
     def _verification_failure(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
@@ -425,8 +418,7 @@ def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_cla
         SimulatorError: an airport is not listed, the date does not exist, or there is no such flight.
     """
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
-        if code not in figures()["travel"]["airports"]:
-            raise SimulatorError(f"there is no airport {code} to use for {place}")
+        refuse_if(code not in figures()["travel"]["airports"], f"there is no airport {code} to use for {place}")
     if _parse_day(travel_date) is None:
         raise SimulatorError("the travel date must be written as YYYY-MM-DD")
     return _fare(travel_from, travel_to, travel_date, travel_class)

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias, cast
 from tunecheck import DataError
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, tool
-from tunecheck_bfcl._services._figures import ConfiguredService
+from tunecheck_bfcl._services._figures import ConfiguredService, refuse_if
 
 Fields: TypeAlias = dict[str, JSON]
 
@@ -224,13 +224,11 @@ class TwitterAPI(ConfiguredService):
 
     def _check_login(self, doing: str) -> None:
         """Raise SimulatorError, which says what needs the login, if the account is not logged in."""
-        if not self.data["authenticated"]:
-            raise SimulatorError(f"the account must be logged in before {doing}")
+        refuse_if(not self.data["authenticated"], f"the account must be logged in before {doing}")
 
     def _tweet(self, tweet_id: int) -> Fields:
         """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""
-        if tweet_id not in self.data["tweets"]:
-            raise SimulatorError(f"there is no tweet with the id {tweet_id}")
+        refuse_if(tweet_id not in self.data["tweets"], f"there is no tweet with the id {tweet_id}")
         return cast("Fields", self.data["tweets"][tweet_id])
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tunecheck.plugins import JSON
 from tunecheck.simulators import SimulatorError, copy_json, tool
-from tunecheck_bfcl._services._figures import ConfiguredService, figures
+from tunecheck_bfcl._services._figures import ConfiguredService, figures, refuse_if
 
 _SEED = 141053
 
@@ -88,15 +88,12 @@ class VehicleControlAPI(ConfiguredService):
         if self.data["remainingUnlockedDoors"] > 0:
             unlocked = [door for door, status in self.data["doorStatus"].items() if status == "unlocked"]
             raise SimulatorError(f"lock all doors before you start the engine; unlocked are: {', '.join(unlocked)}")
-        if self.data["brakePedalStatus"] != "pressed":
-            raise SimulatorError("press the brake pedal before you start the engine")
+        refuse_if(self.data["brakePedalStatus"] != "pressed", "press the brake pedal before you start the engine")
         if self._kept["brakePedalForce"] != _FULL_BRAKE_N:
             raise SimulatorError("press the brake pedal fully before you start the engine")
-        if self.data["fuelLevel"] < 0:
-            raise SimulatorError("the tank is empty")
+        refuse_if(self.data["fuelLevel"] < 0, "the tank is empty")
 
-        if ignitionMode != "START":
-            raise SimulatorError("the ignition mode must be START to start the engine")
+        refuse_if(ignitionMode != "START", "the ignition mode must be START to start the engine")
 
         self.data["engine_state"] = "running"
         return {"engineState": "running", **{name: self.data[name] for name in ("fuelLevel", "batteryVoltage")}}
@@ -108,12 +105,10 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             fuelAmount: How many gallons to add.
         """
-        if fuelAmount < 0:
-            raise SimulatorError("the amount of fuel cannot be negative")
+        refuse_if(fuelAmount < 0, "the amount of fuel cannot be negative")
         if self.data["fuelLevel"] + fuelAmount > _TANK_GALLONS:
             raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
-        if self.data["fuelLevel"] + fuelAmount < 0:
-            raise SimulatorError("the fuel level would still be below 0: add more fuel")
+        refuse_if(self.data["fuelLevel"] + fuelAmount < 0, "the fuel level would still be below 0: add more fuel")
 
         self.data["fuelLevel"] += fuelAmount
         return {"fuelLevel": self.data["fuelLevel"]}
@@ -149,8 +144,7 @@ class VehicleControlAPI(ConfiguredService):
             fanSpeed: The speed of the fan, from 0 to 100.
             mode: The climate mode.
         """
-        if not 0 <= fanSpeed <= 100:
-            raise SimulatorError("the fan speed must lie between 0 and 100")
+        refuse_if(not 0 <= fanSpeed <= 100, "the fan speed must lie between 0 and 100")
 
         self.data["acTemperature"] = temperature
         if unit == "fahrenheit":
@@ -167,8 +161,7 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             mode: What to do.
         """
-        if mode not in ("on", "off", "auto"):
-            raise SimulatorError("the headlights can be on, off or auto")
+        refuse_if(mode not in ("on", "off", "auto"), "the headlights can be on, off or auto")
         self.data["headLightStatus"] = "on" if mode == "on" else "off"
         return {"headlightStatus": self.data["headLightStatus"]}
 
@@ -194,8 +187,7 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             mode: What to do.
         """
-        if mode not in ("engage", "release"):
-            raise SimulatorError("the mode of the parking brake must be engage or release")
+        refuse_if(mode not in ("engage", "release"), "the mode of the parking brake must be engage or release")
 
         self._kept["parkingBrakeForce"] = _PARKING_BRAKE_N if mode == "engage" else 0.0
         self._kept["slopeAngle"] = _PARKING_SLOPE_DEGREES
@@ -215,8 +207,7 @@ class VehicleControlAPI(ConfiguredService):
         Args:
             pedalPosition: How far, from 0 (not at all) to 1 (fully).
         """
-        if not 0 <= pedalPosition <= 1:
-            raise SimulatorError("the pedal's position must lie between 0 and 1")
+        refuse_if(not 0 <= pedalPosition <= 1, "the pedal's position must lie between 0 and 1")
         if pedalPosition == 0:
             return self.releaseBrakePedal()
 
@@ -246,8 +237,7 @@ class VehicleControlAPI(ConfiguredService):
             distanceToNextVehicle: The distance to keep, in metres.
         """
         speed, distance = float(speed), float(distanceToNextVehicle)
-        if self.data["engine_state"] == "stopped":
-            raise SimulatorError("start the engine before you set the cruise control")
+        refuse_if(self.data["engine_state"] == "stopped", "start the engine before you set the cruise control")
 
         self.data["distanceToNextVehicle"] = distance  # set even if the speed is refused
         if activate and (not 0 <= speed <= _CRUISE_LIMIT or speed % _CRUISE_STEP):
