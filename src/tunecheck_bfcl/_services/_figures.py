@@ -73,6 +73,11 @@ class ConfiguredService(Simulator):
         self._random = random.Random(self.data.pop("random_seed", 0))
         self._padding = padding
 
+    def entry(self, part: str, key: object, reason: str) -> dict[str, Any]:
+        """Return the object in a part of the data itself, not a copy; if there is none, refuse with this reason."""
+        refuse_if(key not in self.data[part], reason)
+        return cast("dict[str, Any]", self.data[part][key])
+
     def state(self) -> dict[str, object]:
         """Return the configuration without the seed, and whether answers are padded."""
         return {**self.data, "long_context": self._padding is not None} if self.padded else self.data

@@ -17,6 +17,7 @@ change that exceeds the limits or puts a directory into itself.
 
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn, TypeAlias
 
 from tunecheck import DataError
@@ -37,23 +38,19 @@ MAX_MEASURED = 3_000_000
 """Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
 
 
+@dataclass(slots=True, eq=False)
 class File:
-    __slots__ = ("content", "name")
-
-    def __init__(self, name: str, content: JSON = "") -> None:
-        self.name = name
-        self.content = content
+    name: str
+    content: JSON = ""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Directory:
     """A directory and its entries by name. `parent` is the directory in which it was made, None for the root."""
 
-    __slots__ = ("contents", "name", "parent")
-
-    def __init__(self, name: str, parent: "Directory | None" = None, contents: "dict[str, Node] | None" = None) -> None:
-        self.name = name
-        self.parent = parent
-        self.contents: dict[str, Node] = {} if contents is None else contents
+    name: str
+    parent: "Directory | None" = None
+    contents: "dict[str, Node]" = field(default_factory=dict)
 
 
 Node: TypeAlias = File | Directory
@@ -136,29 +133,12 @@ def _endless() -> NoReturn:
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
-    """Yield all entries below a directory with their paths, each directory before its contents.
-
-    Raises:
-        SimulatorError: there are too many entries, or their paths are too long together.
-    """
-    room, entries = MAX_CHARACTERS, MAX_ENTRIES  # shared directories may make even a small tree endless
-    open_directories = [(prefix, iter(directory.contents.items()))]
-
-    while open_directories:
-        above, listing = open_directories[-1]
-        entry = next(listing, None)
-        if entry is None:
-            open_directories.pop()
-            continue
-
-        path = f"{above}/{entry[0]}"
-        room, entries = room - len(path), entries - 1
-        if room < 0 or entries < 0:
-            raise SimulatorError("there is too much below this directory to go through")
-
-        yield path, entry[1]
-        if isinstance(entry[1], Directory):
-            open_directories.append((path, iter(entry[1].contents.items())))
+    """Yield all entries below a directory with their paths, each directory before its contents."""
+    for name, entry in directory.contents.items():
+        path = f"{prefix}/{name}"
+        yield path, entry
+        if isinstance(entry, Directory):
+            yield from descendants(entry, path)
 
 
 def plain(directory: Directory) -> dict[str, object]:
@@ -559,8 +539,13 @@ class GorillaFileSystem(Simulator):
             path: Directory to start from: a path from here, or from the root where it begins with "/".
             name: Text that the name must contain; without it everything is found.
         """
-        below = descendants(self._volume.at(path), path.rstrip("/"))
-        return {"matches": [place for place, entry in below if name is None or name in entry.name]}
+        matches: list[str] = []
+        room = MAX_CHARACTERS  # long paths of nested directories may be much longer together than all names
+        for place, entry in descendants(self._volume.at(path), path.rstrip("/")):
+            room -= len(place)
+            refuse_if(room < 0, "there is too much below this directory to go through")
+            matches += [place] * (name is None or name in entry.name)
+        return {"matches": matches}
 
     @tool
     def rm(self, file_name: str) -> dict[str, str]:

@@ -166,10 +166,9 @@ class TradingBot(ConfiguredService):
         Args:
             order_id: The order's number.
         """
-        refuse_if(order_id not in self.data["orders"], f"there is no order {order_id}")
-        if self.data["orders"][order_id]["status"] == "Completed":
-            raise SimulatorError(f"order {order_id} is completed and cannot be cancelled")
-        self.data["orders"][order_id]["status"] = "Cancelled"
+        order = self.entry("orders", order_id, f"there is no order {order_id}")
+        refuse_if(order["status"] == "Completed", f"order {order_id} is completed and cannot be cancelled")
+        order["status"] = "Cancelled"
         return {"order_id": order_id, "status": "Cancelled"}
 
     @tool
@@ -179,9 +178,8 @@ class TradingBot(ConfiguredService):
         Args:
             order_id: The order's number.
         """
-        if order_id not in self.data["orders"]:
-            raise SimulatorError(f"there is no order {order_id}; there are {list(self.data['orders'])}")
-        order = self.data["orders"][order_id]
+        orders = list(self.data["orders"])
+        order = self.entry("orders", order_id, f"there is no order {order_id}; there are {orders}")
 
         if self._padding is None:
             return copy_json(order)
@@ -218,9 +216,9 @@ class TradingBot(ConfiguredService):
         Args:
             symbol: The stock's symbol.
         """
-        refuse_if(symbol not in self.data["stocks"], f"nothing is known about a stock '{symbol}'")
+        stock = self.entry("stocks", symbol, f"nothing is known about a stock '{symbol}'")
         averages = {**self._extra("MA(5)", "MA_5_EXTENSION"), **self._extra("MA(20)", "MA_20_EXTENSION")}
-        return {**self.data["stocks"][symbol], **averages}
+        return {**stock, **averages}
 
     @tool
     def get_available_stocks(self, sector: str) -> dict[str, list[str]]:

@@ -202,20 +202,11 @@ class TravelAPI(ConfiguredService):
             user_first_name: The traveller's first name.
             user_last_name: The traveller's last name.
         """
-        token = figures()["travel"]["token"]
-        self.data["access_token"] = self._random_number(6)
-        self.data["token_type"] = token["type"]
-        self.data["token_expires_in"] = token["expires_in"]
-        self.data["token_scope"] = grant_type
-        self.data["user_first_name"] = user_first_name
-        self.data["user_last_name"] = user_last_name
-
-        return {
-            "expires_in": token["expires_in"],
-            "access_token": self.data["access_token"],
-            "token_type": token["type"],
-            "scope": grant_type,
-        }
+        token, number = figures()["travel"]["token"], self._random_number(6)
+        self.data.update(access_token=number, token_type=token["type"], token_expires_in=token["expires_in"])
+        self.data.update(token_scope=grant_type, user_first_name=user_first_name, user_last_name=user_last_name)
+        about = {"expires_in": token["expires_in"], "access_token": number, "token_type": token["type"]}
+        return {**about, "scope": grant_type}
 
     @tool
     def travel_get_login_status(self) -> dict[str, bool]:
@@ -294,9 +285,9 @@ class TravelAPI(ConfiguredService):
             card_id: The id of the card.
         """
         self._require_token(access_token)
-        if card_id not in self.data["credit_card_list"]:
-            raise SimulatorError(f"this card is not registered; registered are {list(self.data['credit_card_list'])}")
-        return {"card_balance": self.data["credit_card_list"][card_id]["balance"]}
+        registered = list(self.data["credit_card_list"])
+        card = self.entry("credit_card_list", card_id, f"this card is not registered; registered are {registered}")
+        return {"card_balance": card["balance"]}
 
     @tool
     def get_all_credit_cards(self) -> dict[str, object]:
@@ -375,8 +366,7 @@ class TravelAPI(ConfiguredService):
 
     def _booking(self, booking_id: str | None) -> dict[str, Any]:
         """Return the booking itself, not a copy, or raise SimulatorError if there is none with this id."""
-        refuse_if(booking_id not in self.data["booking_record"], "there is no booking with this id")
-        return cast("dict[str, Any]", self.data["booking_record"][booking_id])
+        return self.entry("booking_record", booking_id, "there is no booking with this id")
 
     def _random_number(self, digits: int) -> str:
         """Return a random number with this many digits, for ids and tokens."""
@@ -389,8 +379,7 @@ class TravelAPI(ConfiguredService):
 
     def _card(self, card_id: str) -> dict[str, Any]:
         """Return the credit card itself, not a copy, or raise SimulatorError if it is not registered."""
-        refuse_if(card_id not in self.data["credit_card_list"], "this card is not registered")
-        return cast("dict[str, Any]", self.data["credit_card_list"][card_id])
+        return self.entry("credit_card_list", card_id, "this card is not registered")
 
     def _verification_failure(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
         """Return the text why a traveller fails verification (name, date of birth, age, passport), or an empty text."""

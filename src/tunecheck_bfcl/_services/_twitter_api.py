@@ -228,8 +228,7 @@ class TwitterAPI(ConfiguredService):
 
     def _tweet(self, tweet_id: int) -> Fields:
         """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""
-        refuse_if(tweet_id not in self.data["tweets"], f"there is no tweet with the id {tweet_id}")
-        return cast("Fields", self.data["tweets"][tweet_id])
+        return self.entry("tweets", tweet_id, f"there is no tweet with the id {tweet_id}")
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:
