@@ -38,41 +38,6 @@ _NAME_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
 _NOT_IN_OBJECT_NAME = re.compile(r"[-./:]")
 
 
-class BfclDialect(episodes.BenchmarkDialect):
-    """The dialect for BFCL's conversations, `compat: bfcl`."""
-
-    @classmethod
-    def owns(cls, category: object, check: object) -> bool:
-        """Return True for rows of a data set `bfcl:…`."""
-        return is_bfcl(category, check)
-
-    def wording(self) -> episodes.Wording:
-        """Return BFCL's own texts."""
-        return self._wording
-
-    @cached_property
-    def _wording(self) -> "BfclWording":
-        return BfclWording(prompts.read_prompts(self.data))
-
-    def long_context(self) -> Mapping[str, JSON]:
-        """Return the constants that pad rows with long context."""
-        return prompts.read_long_context(find_bfcl(self.data))
-
-    def tools_dialect(self, offer: episodes.Offer, wording: episodes.Wording) -> episodes.Dialect:
-        """Return the dialect for conversations with OpenAI tools, exactly as on the leaderboard."""
-        return LeaderboardTools(offer, wording)
-
-    def text_dialect(
-        self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
-    ) -> episodes.Dialect:
-        """Return the dialect for conversations in text. Verdicts use the calls that the leaderboard's decoder finds."""
-        return LeaderboardText(row, offer, wording, profile, exact=exact)
-
-    def state_check(self, services: episodes.Services) -> episodes.StateCheck:
-        """Return the check that judges conversations as the leaderboard does."""
-        return LeaderboardCheck(services)
-
-
 class BfclWording(episodes.Wording):
     """BFCL's own texts, from the prompts in the user's copy (`read_prompts`)."""
 
@@ -298,3 +263,33 @@ def _holds_bracket(values: Iterable[object]) -> bool:
         elif isinstance(value, (list, tuple)) and _holds_bracket(value):
             return True
     return False
+
+
+class BfclDialect(episodes.BenchmarkDialect):
+    """The dialect for BFCL's conversations, `compat: bfcl`."""
+
+    tools_dialect = LeaderboardTools
+    state_check = LeaderboardCheck
+
+    @classmethod
+    def owns(cls, category: object, check: object) -> bool:
+        """Return True for rows of a data set `bfcl:…`."""
+        return is_bfcl(category, check)
+
+    def wording(self) -> episodes.Wording:
+        """Return BFCL's own texts."""
+        return self._wording
+
+    @cached_property
+    def _wording(self) -> BfclWording:
+        return BfclWording(prompts.read_prompts(self.data))
+
+    def long_context(self) -> Mapping[str, JSON]:
+        """Return the constants that pad rows with long context."""
+        return prompts.read_long_context(find_bfcl(self.data))
+
+    def text_dialect(
+        self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
+    ) -> episodes.Dialect:
+        """Return the dialect for conversations in text. Verdicts use the calls that the leaderboard's decoder finds."""
+        return LeaderboardText(row, offer, wording, profile, exact=exact)

@@ -1,10 +1,5 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from ._benchmark import (
-    BenchmarkDialect as BenchmarkDialect,
-    benchmark_of as benchmark_of,
-    find_benchmark as find_benchmark,
-)
 from ._decoding import (
     NO_CALL as NO_CALL,
     CallMode as CallMode,
@@ -15,12 +10,15 @@ from ._decoding import (
     source_text as source_text,
 )
 from ._dialects import (
+    BenchmarkDialect as BenchmarkDialect,
     Dialect as Dialect,
     TextDialect as TextDialect,
     ToolsDialect as ToolsDialect,
     Wording as Wording,
     answer_step as answer_step,
     answer_text as answer_text,
+    benchmark_of as benchmark_of,
+    find_benchmark as find_benchmark,
 )
 from ._episode import (
     ABSENT as ABSENT,

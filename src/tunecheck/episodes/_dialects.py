@@ -6,13 +6,24 @@ messages. For the call `cd(folder='docs')`:
           functions                step of the result                   results
   tools   `tools` of the request   [{"cd": "{\"folder\": \"docs\"}"}]   a message with the role `tool` for each
   text    in the system prompt     "[cd(folder='docs')]"                one message of the user
+
+Benchmarks have their own prompts, call formats and judgement; plug-ins register them as a `BenchmarkDialect`. A run
+follows the benchmark of `compat`, if it names one. Otherwise, a row in text mode follows the benchmark that `owns` it.
+The texts for models are read from the user's copy of the benchmark; none are part of this package.
 """
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON, content_hash, dumps, text_or_json
+from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
@@ -20,6 +31,10 @@ from tunecheck.episodes._decoding import decode_step, source_text
 from tunecheck.episodes._scenario import Message, Offer
 from tunecheck.formats._profiles import Profile, ToolPrompt
 from tunecheck.formats._reading import thought_of
+from tunecheck.plugins import discover, find
+
+if TYPE_CHECKING:
+    from tunecheck.episodes._state_check import StateCheck
 
 
 class Wording:
@@ -262,3 +277,95 @@ def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
         "function": {"name": function.get("name"), "arguments": text},
         **{name: call[name] for name in _SIGNATURES if call.get(name)},
     }
+
+
+# -- benchmarks
+
+_KIND = "dialects"
+
+
+class BenchmarkDialect(ABC):
+    """A benchmark's way of running conversations; a plug-in registers a subclass under a value of `compat`.
+
+    Args:
+        data: the user's copy of the benchmark, if not in the usual place.
+    """
+
+    tools_dialect: ClassVar[type[ToolsDialect]] = ToolsDialect
+    """Prompts a model and reads its calls as the benchmark does, with OpenAI tools."""
+
+    state_check: ClassVar[type[StateCheck]]
+    """Judges conversations by the benchmark's own rules."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self.data = data
+
+    @classmethod
+    @abstractmethod
+    def owns(cls, category: object, check: object) -> bool:
+        """Return True for the benchmark's own rows, by their columns `category` and `check`."""
+
+    @abstractmethod
+    def wording(self) -> Wording:
+        """Return the texts that the benchmark sends to models, read from the user's copy.
+
+        Raises:
+            DataError: there is no copy; the message says how to get one.
+        """
+
+    @abstractmethod
+    def long_context(self) -> Mapping[str, JSON]:
+        """Return the texts and lists that extend the simulators' data in rows with long context.
+
+        Raises:
+            DataError: there is no copy; the message says how to get one.
+        """
+
+    @abstractmethod
+    def text_dialect(
+        self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
+    ) -> Dialect:
+        """Return the dialect that describes functions and reads calls in text, as the benchmark does.
+
+        With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
+        and written in the benchmark's format.
+        """
+
+
+def find_benchmark(name: str) -> type[BenchmarkDialect]:
+    """Return the class of benchmark that a plug-in registered under this value of `compat`.
+
+    Raises:
+        PluginError: no benchmark is registered under this name, or its class is not a `BenchmarkDialect`.
+    """
+    found = find(_KIND, name)
+    if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
+        raise PluginError(f"the plug-in for compat {name!r} must be a subclass of tunecheck.episodes.BenchmarkDialect")
+    return found
+
+
+def benchmark_of(values: Mapping[str, object]) -> str | None:
+    """Return the name of the installed benchmark that claims a row with these columns; None if no benchmark does."""
+    category, check = values.get("category"), values.get("check")
+    if not isinstance(category, str) or check is None:
+        return None
+    return next((name for name, each in _benchmarks() if each.owns(category, check)), None)
+
+
+def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
+    """Return the long-context constants of the first installed benchmark, read from its copy in `data`.
+
+    None means the usual place.
+
+    Raises:
+        DataError: no such benchmark is installed, or there is no copy of its data.
+    """
+    for _, benchmark in _benchmarks():
+        return benchmark(data).long_context()
+    raise DataError("a row needs a benchmark's long-context texts: install the benchmark's plug-in")
+
+
+@cache
+def _benchmarks() -> tuple[tuple[str, type[BenchmarkDialect]], ...]:
+    """Return the installed benchmarks, each with its name."""
+    return tuple((plugin.name, find_benchmark(plugin.name)) for plugin in discover(_KIND))

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
-from tunecheck.episodes._benchmark import registered_constants
+from tunecheck.episodes._dialects import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state, leaves
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
 from tunecheck.formats._reading import read_calls, read_python_calls

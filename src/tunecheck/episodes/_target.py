@@ -33,10 +33,9 @@ from tunecheck._trust import Trust
 from tunecheck.calls._model import Reading
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
-from tunecheck.episodes import _scenario as scenarios
-from tunecheck.episodes._benchmark import BenchmarkDialect, benchmark_of, find_benchmark
+from tunecheck.episodes import _dialects as dialects, _scenario as scenarios
 from tunecheck.episodes._decoding import CallMode, is_answer, source_text
-from tunecheck.episodes._dialects import Dialect, FamilyWording, TextDialect, ToolsDialect, Wording
+from tunecheck.episodes._dialects import Dialect, Wording
 from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode, Said, StateSeen, TurnEnded
 from tunecheck.episodes._playing import Services
 from tunecheck.formats._profiles import Profile
@@ -138,8 +137,8 @@ class ConversationTarget(EndpointTargetBase):
         self.step_limit = step_limit
         self.compat = compat
         self._data = data
-        self._benchmark = None if compat is None else find_benchmark(compat)(data)
-        self._owners: dict[str, BenchmarkDialect] = {}
+        self._benchmark = None if compat is None else dialects.find_benchmark(compat)(data)
+        self._owners: dict[str, dialects.BenchmarkDialect] = {}
 
         self.include_input_log = include_input_log
         self.include_state_log = include_state_log
@@ -255,20 +254,20 @@ class ConversationTarget(EndpointTargetBase):
         The benchmark of `compat` decides the details. Without `compat`, a text dialect follows the
         benchmark that owns the row; a tools dialect follows none.
         """
-        benchmark = self._benchmark
         if not in_text:
-            return ToolsDialect(offer, wording) if benchmark is None else benchmark.tools_dialect(offer, wording)
+            make = dialects.ToolsDialect if self._benchmark is None else self._benchmark.tools_dialect
+            return make(offer, wording)
 
-        benchmark = benchmark or self._owner(row)
+        benchmark = self._benchmark or self._owner(row)
         if benchmark is None:
-            return TextDialect(offer, wording, self._profile)
+            return dialects.TextDialect(offer, wording, self._profile)
         return benchmark.text_dialect(row, offer, wording, self._profile, exact=self._benchmark is not None)
 
-    def _owner(self, row: Row) -> BenchmarkDialect | None:
+    def _owner(self, row: Row) -> dialects.BenchmarkDialect | None:
         """Return the dialect of the benchmark that owns the row, created once; None if no benchmark does."""
-        name = benchmark_of(row.values)
+        name = dialects.benchmark_of(row.values)
         if name is not None and name not in self._owners:
-            self._owners[name] = find_benchmark(name)(self._data)
+            self._owners[name] = dialects.find_benchmark(name)(self._data)
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, from_benchmark_copy: bool) -> Wording:
@@ -279,7 +278,7 @@ class ConversationTarget(EndpointTargetBase):
         if self._wording is not None:
             return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
-            return FamilyWording(self._profile.prompt)
+            return dialects.FamilyWording(self._profile.prompt)
 
         owner = self._owner(row) if from_benchmark_copy else None
         return Wording() if owner is None else owner.wording()
@@ -315,7 +314,7 @@ class ConversationTarget(EndpointTargetBase):
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
 
-        owner = benchmark_of(row.values)
+        owner = dialects.benchmark_of(row.values)
         if row.values.get("turns") is None:
             functions = row.values.get("functions") if self.mode == "text" else None
             return [owner, functions, self._single.inputs(row)]

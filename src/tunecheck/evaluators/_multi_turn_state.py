@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from tunecheck._describe import one_of
 from tunecheck._faults import Verdict, verdict
 from tunecheck._trust import Trust
-from tunecheck.episodes._benchmark import benchmark_of, find_benchmark
+from tunecheck.episodes._dialects import benchmark_of, find_benchmark
 from tunecheck.episodes._episode import Episode
 from tunecheck.episodes._playing import Services
 from tunecheck.episodes._state_check import StateCheck
