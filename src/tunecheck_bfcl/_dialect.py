@@ -167,7 +167,7 @@ class LeaderboardCheck(episodes.StateCheck):
         # Both sides execute every turn, checked or not, because later turns depend on the state.
         for index, (turn, truth_items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             results.update(episodes.made_results(of_model, turn))
-            truth_results = episodes.results_of(of_truth, truth_items)
+            truth_results = of_truth.make_truth(truth_items)
 
             if not truth_items:
                 continue
@@ -216,12 +216,12 @@ class LeaderboardAttempt(episodes.Attempt):
         results = self._make(read_python_calls(source))
         return results[0] if len(results) == 1 else failure("several calls in the place of one")
 
-    def make_truth(self, item: object) -> list[OperationResult]:
-        """Execute the calls of an item of the ground truth; return their results, or one error result. Never raises."""
+    def _read(self, item: object) -> Reading:
+        """Return the calls of an item of the ground truth, with the leaderboard's object names in its texts."""
         # One bracket is that of the call itself. A second one may be in a text.
         if isinstance(item, str) and item.count("(") > 1:
-            return self._make(read_python_calls(self._add_owners(item)))
-        return super().make_truth(item)
+            return read_python_calls(self._add_owners(item))
+        return super()._read(item)
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
         """Execute a call whose name may begin with the object's name; with another object's name it is unknown."""

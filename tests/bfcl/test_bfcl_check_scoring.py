@@ -386,8 +386,8 @@ def test_the_ground_truth_of_every_conversation_replayed_twice_gives_the_same_re
         one, other = (LeaderboardAttempt(services(), entry, role="model") for _ in range(2))
         for turn in entry.turns:
             for item in turn:
-                assert [result.text for result in one.make_truth(item)] == [
-                    result.text for result in other.make_truth(item)
+                assert [result.text for result in one.make_truth([item])] == [
+                    result.text for result in other.make_truth([item])
                 ]
             assert not [*deviations(one.backend.states(), other.backend.states())], row["id"]
 

@@ -71,7 +71,6 @@ from ._state_check import (
     made_results as made_results,
     missing_result as missing_result,
     no_call as no_call,
-    results_of as results_of,
     value_text as value_text,
     wrong_state as wrong_state,
 )

@@ -152,9 +152,12 @@ class Attempt:
 
         return self.backend.call(call)
 
-    def make_truth(self, item: object) -> list[OperationResult]:
-        """Make the calls of a ground-truth item. Never raises: an unreadable item gives an error result."""
-        return self._make(self._services.read(item))
+    def make_truth(self, items: Iterable[object]) -> list[OperationResult]:
+        """Make the ground truth's calls of a turn. Never raises: an unreadable item gives an error result."""
+        return [result for item in items for result in self._make(self._read(item))]
+
+    def _read(self, item: object) -> Reading:
+        return self._services.read(item)
 
     def _make(self, reading: Reading) -> list[OperationResult]:
         """Make the calls of a ground-truth item on the simulators; return one error result if none can be read."""

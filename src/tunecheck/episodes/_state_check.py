@@ -22,7 +22,7 @@ The codes are those of faults; `_CODES` has the leaderboard's names for them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import ClassVar, TypeAlias, cast
@@ -264,7 +264,7 @@ class StateCheck:
         failure: RowVerdict | None = None
         truth_works = not any(given.truth.turns)
         for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
-            wanted = [result for result in results_of(truth, items) if not result.error]
+            wanted = [result for result in truth.make_truth(items) if not result.error]
             truth_works = truth_works or bool(wanted)
 
             # Results of earlier turns count as well, so a model may look something up before it is asked to.
@@ -363,11 +363,6 @@ def _key(result: OperationResult) -> str | bytes:
     """Return a result's text, or its digest if it is long, to compare results without keeping them."""
     text = result.text
     return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def results_of(truth: Attempt, items: Iterable[JSON]) -> list[OperationResult]:
-    """Make the ground truth's calls of a turn; return their results."""
-    return [result for item in items for result in truth.make_truth(item)]
 
 
 def made_results(answered: Attempt, turn: Turn) -> list[str | bytes]:

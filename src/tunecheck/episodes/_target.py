@@ -47,8 +47,6 @@ MakeUser: TypeAlias = Callable[[Row], scenarios.User]
 STEP_LIMIT = 20
 """Default maximum number of requests in one turn."""
 
-_NOTHING: Mapping[str, JSON] = dict.fromkeys(OUTPUT_COLUMNS)
-
 
 class ConversationTarget(EndpointTargetBase):
     """Answers a row by running the conversation that it describes.
@@ -146,7 +144,6 @@ class ConversationTarget(EndpointTargetBase):
         self._make_user = user
         self._wording = wording
         self._parameters = dict(parameters or {})
-        self._time_limit_s = time_limit_s
 
         self._services = Services(data=data, time_limit_s=time_limit_s)
         # Rows of one question need no simulators; they are asked as any endpoint target asks.
@@ -154,7 +151,7 @@ class ConversationTarget(EndpointTargetBase):
 
     def set_trust(self, trust: Trust) -> None:
         """Set the trust that decides which simulators rows may load; their classes are loaded anew."""
-        self._services = Services(data=self._data, time_limit_s=self._time_limit_s, trust=trust)
+        self._services = replace(self._services, classes={}, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Run the row's conversation; for a row without `turns`, send one request.
@@ -174,7 +171,7 @@ class ConversationTarget(EndpointTargetBase):
         if has_turns:
             return await self._converse(row, context)
         if record is not None:
-            return Episode.read(record).recorded_columns(record, _NOTHING, stopped_early=False)
+            return Episode.read(record).recorded_columns(record, dict.fromkeys(OUTPUT_COLUMNS), stopped_early=False)
         return await self._answer_question(row, context)
 
     async def _converse(self, row: Row, context: CallContext) -> TargetOutput:
@@ -203,7 +200,10 @@ class ConversationTarget(EndpointTargetBase):
         in_text = self.mode == "text"
         request = self._single.request(row, context.idempotency_key())
 
-        tools = self._tools_of_question(row, request)
+        functions = row.values.get("functions")
+        tools: scenarios.Tools = request.tools or []
+        if in_text and isinstance(functions, list):
+            tools = [{"type": "function", "function": function} for function in functions]
         offer = scenarios.Offer(tools, [tool.get("function") for tool in tools])
         dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
 
@@ -219,13 +219,6 @@ class ConversationTarget(EndpointTargetBase):
         # A question has no steps: the log has only the request, if at all.
         log = [_input_entry(request.messages, request.tools)] if self.include_input_log else None
         return Episode.question_columns(completion, dialect.step(completion), log)
-
-    def _tools_of_question(self, row: Row, request: ChatRequest) -> scenarios.Tools:
-        """Return the tools to offer: those of the request or, in text mode, those of the row's column `functions`."""
-        functions = row.values.get("functions")
-        if self.mode == "text" and isinstance(functions, list):
-            return [{"type": "function", "function": function} for function in functions]
-        return request.tools or []
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
         """Make a recorded result's calls on the simulators; return the record's result with a log of their effects.
