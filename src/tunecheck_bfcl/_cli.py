@@ -214,7 +214,7 @@ class ShowOptions(cli.CommandOptions):
 
 @cli.command(ShowOptions)
 def show(options: ShowOptions, invocation: cli.Invocation) -> int:
-    """Show the ground truth of entries as a conversation.
+    """Show the ground truth of multi-turn entries as a conversation.
 
     Shows each turn's question, calls, results and changes of state.
     """

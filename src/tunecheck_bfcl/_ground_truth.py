@@ -9,9 +9,6 @@ Lines of a conversation, whose expected calls are executed on fresh simulators:
       call  mkdir(dir_name="temp")
         result  None
         state  GorillaFileSystem.root.workspace.document.temp: nothing → {}
-
-A single question has its possible answers instead: the call's name, and a line such as `unit: 'units' or left out` for
-each parameter.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,41 +56,24 @@ def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[
     """Yield the id of each row with the lines of the row's ground truth.
 
     Raises:
-        ValueError, PluginError, DataError: a row's lines cannot be made; see `_ground_truth_lines`.
+        ValueError, PluginError: a row's lines cannot be made; see `_conversation_lines`.
+        DataError: the same, or a row is a single question.
     """
     services = Services(long_context=lambda: read_long_context(files))
     for row in rows:
-        yield str(row["id"]), _ground_truth_lines(row, services)
-
-
-def _ground_truth_lines(row: CheckRow, services: Services) -> Iterator[str]:
-    """Yield the lines of an entry's conversation, or of a single question's possible answers.
-
-    Raises:
-        ValueError: the row's ground truth does not have the form that the row's check needs.
-        PluginError: there is no such simulator.
-        DataError: a simulator's configuration cannot be used.
-    """
-    if row["check"] == "multi_turn":
-        yield from _conversation_lines(row, services)
-        return
-
-    yield f"{row['id']}  ({row['check']}, {row['language']})"
-    yield from _message_lines(row, 0)
-
-    truth = row.get("ground_truth")
-    for answer in truth if isinstance(truth, list) else []:
-        for name, arguments in answer.items() if isinstance(answer, dict) else ():
-            yield f"  call  {name}"
-            for parameter, values in arguments.items() if isinstance(arguments, dict) else ():
-                yield f"    {parameter}: {_possible_values(values)}"
-
-    if truth is None:
-        yield "  no call" if row["check"] == "irrelevance" else "  any call"
+        if row["check"] != "multi_turn":
+            raise DataError(f"{row['id']} is a single question; only conversations (multi_turn_…) can be shown")
+        yield str(row["id"]), _conversation_lines(row, services)
 
 
 def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
-    """Yield the lines of a conversation. Its expected calls are executed on fresh simulators."""
+    """Yield the lines of a conversation. Its expected calls are executed on fresh simulators.
+
+    Raises:
+        ValueError: the row's ground truth does not have the form of a conversation's.
+        PluginError: there is no such simulator.
+        DataError: a simulator's configuration cannot be used.
+    """
     entry = GroundTruth.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
 
@@ -148,10 +128,3 @@ def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
             yield f"  {message.get('role')}  {message.get('content')}"
     if not messages:
         yield "  (this turn adds the functions that were held out)"
-
-
-def _possible_values(values: JSON) -> str:
-    """Return the possible values of an argument as text. The value `""` means that it may be left out."""
-    options: Sequence[JSON] = values if isinstance(values, list) else [values]
-    named = [value_text(value) for value in options if value != ""]
-    return " or ".join(named + ["left out"] * ("" in options)) or "nothing"
