@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Unpack
 
-from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Row, Run, RunError, evaluate
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, RunError, evaluate
 from tunecheck.datasets import Dataset
 from tunecheck.endpoints import ReplayEndpoint
 from tunecheck.episodes import BY_STEP, REASONING, ConversationTarget
@@ -143,14 +143,14 @@ def write_results(folder: Path, rows: Iterable[ResultRow]) -> list[Path]:
     return [*opened]
 
 
-def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the line of a result file for a row (or the row's id) and the row's output.
+def result_line(row_id: str, output: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the line of a result file for a row with this output.
 
     Missing counts are written as 0, because BFCL's scripts add the counts up. `raw_text` is the model's original text,
     if it differs from the call text in the result. Example: `{"id": "simple_python_0", "result": [{"f": "{}"}],
     "input_token_count": 310, "output_token_count": 12, "latency": 0.8, "finish_reason": "tool_calls"}`.
     """
-    line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
+    line: dict[str, JSON] = {"id": row_id, "result": output.get("result")}
     for name in BY_STEP:
         line[name] = _zero_if_missing(output.get(name))
 

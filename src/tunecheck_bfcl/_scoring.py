@@ -21,7 +21,7 @@ Rows of the data without a result count as missing; they are not in the accuracy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Literal, get_args
 
 from msgspec import UNSET
@@ -121,37 +121,32 @@ def find_results(path: Path) -> ResultTree:
     Raises:
         DataError: there are no result files, or a model has two of the same category.
     """
-    categories: dict[Path, Category] = {}
+    folders: dict[str, Path] = {}
+    found: dict[str, dict[str, ResultFile]] = {}
     passed_over: list[Path] = []
     for file in _result_paths(path):
         category = _category_of_file(file)
         if category is None:
             passed_over.append(file)
-        else:
-            categories[file] = category
+            continue
 
-    if not categories:
+        # Resolved, so that a relative path such as "." still has a folder name for the model.
+        folder = model_folder_of(file.resolve())
+        model = folder.name or "model"
+        files = found.setdefault(model, {})
+        # Old and new names, such as simple and simple_python, are one category.
+        twin = files.get(category.name)
+        if twin is not None:
+            raise DataError(f"{twin.path} and {file} both hold {category.name} results of {model}; remove one")
+        if folders.setdefault(model, folder) != folder:
+            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score them one by one")
+        files[category.name] = ResultFile(file, model, category)
+
+    if not found:
         names = ", ".join(file.name for file in passed_over[:5])
         raise DataError(f"{path}: Tunecheck cannot check these files: {names}")
-
-    # Resolved, so that a relative path such as "." still has a folder name for the model.
-    folders = {file: model_folder_of(file.resolve()) for file in categories}
-    model_names = _model_names(path, set(folders.values()))
-
-    models: dict[str, list[ResultFile]] = {}
-    for file, category in categories.items():
-        model = model_names[folders[file]]
-        files = models.setdefault(model, [])
-        # Old and new names, such as simple and simple_python, are one category.
-        twin = next((other.path for other in files if other.category is category), None)
-        if twin is not None:
-            raise DataError(f"{twin} and {file} both hold {category.name} results of {model}; remove one")
-        files.append(ResultFile(file, model, category))
-
-    order = list(CATEGORIES)
-    for files in models.values():
-        files.sort(key=lambda result: order.index(result.category.name))
-    return ResultTree(models, passed_over)
+    in_order = {model: [files[name] for name in CATEGORIES if name in files] for model, files in found.items()}
+    return ResultTree(in_order, passed_over)
 
 
 def _result_paths(path: Path) -> list[Path]:
@@ -195,17 +190,6 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
     return "tools" if "FC" in files[0].model.replace("_", "-").split("-") else "text"
-
-
-def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
-    """Return each model's name: the name of the folder, or the folder's path if two folders have the same name."""
-    # Two runs may have a model of the same name, in r1/m and r2/m.
-    names = [folder.name for folder in folders]
-    root = path.resolve()
-    return {
-        folder: (folder.name or "model") if names.count(folder.name) == 1 else folder.relative_to(root).as_posix()
-        for folder in folders
-    }
 
 
 CheckRow = Mapping[str, JSON]
@@ -273,8 +257,7 @@ class Scores:
 
         with raise_as(ConfigurationError, folder, "cannot be written"):
             for name, model in self.models.items():
-                # A name from `_model_names` may be a path with several parts.
-                model_folder = folder if len(self.models) == 1 else folder / PurePath(name)
+                model_folder = folder if len(self.models) == 1 else folder / name
                 model_folder.mkdir(parents=True, exist_ok=True)
                 for category, score in model.categories.items():
                     write_file(model_folder / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, score.lines())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -16,26 +17,22 @@ if TYPE_CHECKING:
     from tunecheck_upload._uploader import Uploaded
 
 
+_destination = functools.partial(cli.option, panel=cli.RUNNING, recorded=False, acts="sends")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DestinationOptions(cli.CommandOptions):
     """Options that name the destinations of an upload."""
 
-    project: str | None = cli.option(
+    project: str | None = _destination(
         "Foundry project: its endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT for a project in a hub, "
         "or a YAML file that names the project.",
         "PROJECT",
-        cli.RUNNING,
-        recorded=False,
-        acts="sends",
     )
-    foundry: str | None = cli.option(
-        "evals: upload as a run of Foundry's evals API; default: as a separate result.",
-        "API",
-        cli.RUNNING,
-        recorded=False,
-        acts="sends",
+    foundry: str | None = _destination(
+        "evals: upload as a run of Foundry's evals API; default: as a separate result.", "API"
     )
-    mlflow: str | None = cli.option("Address of an MLflow server.", "URL", cli.RUNNING, recorded=False, acts="sends")
+    mlflow: str | None = _destination("Address of an MLflow server.", "URL")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_line_of_a_result_file_is_read_back_as_the_same_conversation(tmp_path: Path) -> None:
     answers = [[("put", {"name": "cup"}), ("look", {})], "Done.", [("count", {"name": "cup"})], ""]
     output, _ = await had(answers)
-    line: Values = result_line(shelf_row(), output)
+    line: Values = result_line(shelf_row().id, output)
     counts = ["input_token_count", "output_token_count", "latency"]
     assert list(line) == ["id", "result", *counts, "inference_log", "finish_reason"]
     assert line["finish_reason"] == [["tool_calls", "stop"], ["tool_calls", "stop"]]
