@@ -81,6 +81,15 @@ class Task:
         if self.script_done:
             return None
         try:
+            return self._advance()
+        except TunecheckError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
+            raise RunError(f"the test {self.id!r} could not continue: {type(error).__name__}: {error}") from error
+
+    def _advance(self) -> Step | None:
+        """Return the generator's next step, or None at its end; raise ValueError for anything but steps and points."""
+        try:
             if self._steps is None:
                 self._steps = self.test.kind.steps(self.test.definition, self._scene)
                 step: object = next(self._steps)
@@ -89,21 +98,14 @@ class Task:
                 last, self._last = self._last, None
                 now_us = self._scene.now_us()
                 step = self._steps.send(last or Replied(None, now_us, now_us))
-
-            if not isinstance(step, Say | Wait | AskJudge):
-                raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         except StopIteration as end:
-            self.script_done = True
-            self.points = end.value if isinstance(end.value, Points) else None
-            if end.value is self.points:
-                return None
+            if not isinstance(end.value, Points | None):
+                raise ValueError(f"steps() must return Points or None, not {end.value!r:.60}") from None
+            self.script_done, self.points = True, end.value
+            return None
 
-            problem = f"ValueError: steps() must return Points or None, not {end.value!r:.60}"
-            raise RunError(f"the test {self.id!r} could not continue: {problem}") from None
-        except TunecheckError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-            raise RunError(f"the test {self.id!r} could not continue: {type(error).__name__}: {error}") from error
+        if not isinstance(step, Say | Wait | AskJudge):
+            raise ValueError(f"steps() must yield Say, Wait or AskJudge, not {step!r:.60}")
         return step
 
     def record_reply(self, text: str | None, sent_us: int) -> None:

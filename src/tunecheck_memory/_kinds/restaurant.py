@@ -295,14 +295,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 # The reply of an assistant or a waiter instead of a guest.
+# "as an AI", "may I bring you", "would you like", "you might want to try", "we offer"
 _NO_GUEST = re.compile(
-    # "as an AI", "I am a virtual assistant", "I can't physically eat"
-    r"\ban? (?:\w+ )?(?:ai|language model|assistant|chatbot)\b(?! cook)"
-    r"|\bi (?:can't|cannot|don't) (?:\w+ )?(?:eat|drink)\b"
-    # "may I bring you", "I would recommend", "would you like", "you might want to try", "we offer"
-    r"|\b(?:can|could|may) i (?:help|assist|get|bring|offer|serve|suggest)\b"
-    r"|\b(?:i(?:'d| would)?|we) (?:recommend|suggest)\b|\bwould you like\b"
-    r"|\byou (?:may|might|can|could)\b|\bwe (?:offer|have|serve)\b"
+    r"\b(?:an? (?:\w+ )?(?:ai|language model|assistant|chatbot)\b(?! cook)|would you like\b|we (?:offer|have|serve)\b"
+    r"|(?:can|could|may) i (?:help|assist|bring|offer|serve|suggest)\b|you (?:may|might|can|could)\b)"
 )
 
 _ORDERS = re.compile(
