@@ -23,13 +23,14 @@ _FACTS, _ASKED = 10, 3
 """The facts of a test, and how many of them are asked for."""
 
 
-class _Country(msgspec.Struct, frozen=True):
-    """The templates of `country.json`; `lists` has the words for the names in braces."""
+class _Sheet(msgspec.Struct, frozen=True):
+    """The templates of `country.json` or `manual.json`; `lists` has the words for the names in braces."""
 
     opening: str
-    names: tuple[str, ...]  # each is invented
     lists: dict[str, tuple[str, ...]]
     facts: tuple[Fact, ...]
+    names: tuple[str, ...] = ()  # each is invented
+    steps: tuple[str, ...] = ()
 
 
 class DelayedRecall(Kind):
@@ -43,7 +44,7 @@ class DelayedRecall(Kind):
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with ten random facts on an invented country, and questions about three of them."""
         random = making.random(self.title, example)
-        country = read_data("country", _Country)
+        country = read_data("country", _Sheet)
         values = draw_values(random, country.lists, country.names)
         facts = [fact.with_values(values) for fact in random.sample(country.facts, _FACTS)]
 
@@ -54,15 +55,6 @@ class DelayedRecall(Kind):
 
 _STEPS, _MANUAL_RULES = 6, 4
 """The steps and rules of a manual, drawn from a longer list."""
-
-
-class _Manual(msgspec.Struct, frozen=True):
-    """The templates of `manual.json`; `lists` has the words for the names in braces."""
-
-    opening: str
-    lists: dict[str, tuple[str, ...]]
-    steps: tuple[str, ...]
-    rules: tuple[Fact, ...]
 
 
 class InstructionRecall(Kind):
@@ -76,14 +68,14 @@ class InstructionRecall(Kind):
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with a random manual, and questions about one of its steps and two of its rules."""
         random = making.random(self.title, example)
-        manual = read_data("manual", _Manual)
+        manual = read_data("manual", _Sheet)
         values = draw_values(random, manual.lists, ("maker",))
 
         # The name in all texts of the test: "Dralen echo press".
         values["machine"] = machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: a repeated step would make "the next step" ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
-        rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
+        rules = [rule.with_values(values) for rule in random.sample(manual.facts, _MANUAL_RULES)]
 
         number = random.randrange(len(steps))
         # The question for the first step names no other step.
