@@ -271,12 +271,16 @@ _WAY = (
     r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
 )
 
-_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE)
+
+# ASCII only: without it, "s" and "i" would also match letters that `lower` does not turn into them ("ſ", "İ").
+_MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE | re.ASCII)
 
 # "NE" and "N" next to a distance, "3 km N" and "N 3 km", but neither "Mr. N is at home" nor the initials of "N.Y."
 # Capitals count: "e" and "s" are no directions.
 _LETTERS = r"\b(NE|NW|SE|SW|[NSEW])\b(?!['.]\w)"
-_SHORT_MARK = re.compile(rf"(?i:{_DISTANCE})[\s,:;()\[\]–—-]{{0,3}}{_LETTERS}|{_LETTERS}[\s,:;()\[\]–—-]{{0,3}}(?=\d)")
+_SHORT_MARK = re.compile(
+    rf"(?i:{_DISTANCE})[\s,:;()\[\]–—-]{{0,3}}{_LETTERS}|{_LETTERS}[\s,:;()\[\]–—-]{{0,3}}(?=\d)", re.ASCII
+)
 
 _FILLER = re.compile(
     r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
@@ -436,7 +440,9 @@ class Places:
     def find(self, text: str) -> list[RoutePlace]:
         """Return the places that a text names, in order."""
         matches = self._pattern.finditer(text)
-        return [RoutePlace(self._numbers[" ".join(match[0].lower().split())], *match.span()) for match in matches]
+        return [
+            RoutePlace(self._numbers.get(" ".join(match[0].lower().split()), 0), *match.span()) for match in matches
+        ]
 
     def masked(self, text: str) -> str:
         """Return the text with signs in place of the places' names, because "West End" is not a direction.
