@@ -67,15 +67,17 @@ LIST = FunctionCall("list_books", {})
 
 def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     with mcp_server.served() as address:
-        command = ["datasets", "author", "shelf", "--mcp", address, "--tasks", "4", "--variants", "none"]
+        command = ["datasets", "author", "shelf", "--mcp", address, "--tasks", "6", "--variants", "none", "--split", "0.4"]
         assert main(command) == 0
     rows = lines(Path("datasets/shelf.jsonl"))
     assert len(rows) == 4
-    for row in rows:
+    for row in [*rows, *lines(Path("datasets/shelf-train.jsonl"))]:
         turns = calls_of(row)
         assert passes(row, turns)
         assert not passes(row, [[] for _ in turns])
-    assert main(["check", "datasets/shelf.jsonl"]) == 0, capsys.readouterr()
+    capsys.readouterr()
+    assert main(["check", "datasets/shelf.jsonl"]) == 0
+    assert capsys.readouterr().out == "checked 4 rows: no problems\n"
 
 
 def test_a_recording_answers_as_the_server_did(live: LiveServer) -> None:

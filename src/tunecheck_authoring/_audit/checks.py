@@ -55,6 +55,7 @@ from tunecheck.datasets import (
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.plugins import JSON, clean, did_you_mean
 from tunecheck.simulators import Simulator
+from tunecheck_authoring._table_simulators import Recorded
 
 _ROW_PROBLEMS: Final = {
     "duplicate_id": "another row has the same id",
@@ -517,8 +518,9 @@ class EntryCheck:
     def _check_configuration(self) -> Iterator[Finding]:
         """Yield remarks about simulators without a configuration, and about configurations without a simulator."""
         for name, simulator in self._classes.items():
-            # A simulator that does not define `state` has none, and needs no configuration.
-            if not self.config.get(name) and simulator.state is not Simulator.state:
+            # A simulator that does not define `state` has none and needs no configuration; a recorded one takes none.
+            needs_none = simulator.state is Simulator.state or issubclass(simulator, Recorded)
+            if not self.config.get(name) and not needs_none:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
 
         for name in self.config.keys() - self._classes.keys():
