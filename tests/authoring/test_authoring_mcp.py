@@ -67,7 +67,19 @@ LIST = FunctionCall("list_books", {})
 
 def test_a_set_authored_from_a_server_is_scored_without_it(capsys: pytest.CaptureFixture[str]) -> None:
     with mcp_server.served() as address:
-        command = ["datasets", "author", "shelf", "--mcp", address, "--tasks", "6", "--variants", "none", "--split", "0.4"]
+        command = [
+            "datasets",
+            "author",
+            "shelf",
+            "--mcp",
+            address,
+            "--tasks",
+            "6",
+            "--variants",
+            "none",
+            "--split",
+            "0.4",
+        ]
         assert main(command) == 0
     rows = lines(Path("datasets/shelf.jsonl"))
     assert len(rows) == 4

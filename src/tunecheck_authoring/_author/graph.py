@@ -149,7 +149,7 @@ class _Search:
         if not names and function.parameters and self.random.random() < 0.5:
             names = [self.random.choice([*function.parameters])]  # an update without a new value has no effect
 
-        known_atoms = [atom for atom, _ in available(session)]
+        known_atoms = [*available(session)]
         self.seen.update((atom.pattern, atom) for atom in known_atoms)
 
         arguments = {name: self._value(function, name, known_atoms) for name in names}
@@ -217,16 +217,13 @@ class _Search:
         return self.world.functions[name].simulator
 
 
-def available(session: TrialSession) -> Iterator[tuple[Atom, int | None]]:
-    """Yield the values in the session's results and state, each with the number of the call that returned it.
-
-    Patterns begin with the function's or the simulator's name. Values of the state have None as their number.
-    """
+def available(session: TrialSession) -> Iterator[Atom]:
+    """Yield the values in the session's results and state; patterns begin with the function's or simulator's name."""
     results = [(step.call.name, step.result.value, at) for at, step in enumerate(session.steps)]
     states = [(name, state, None) for name, state in cast("Mapping[str, object]", session.state).items()]
     for name, value, at in (*results, *states):
         for atom in atoms(value):
-            yield Atom(name + atom.pattern, atom.path, atom.value), at
+            yield Atom(name + atom.pattern, atom.path, atom.value, at)
 
 
 def names_agree(source: str, function: str, parameter: str) -> bool:
@@ -420,7 +417,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
         session = search.prepare(witness, *calls)
 
         by_pattern: dict[str, list[str | int | float]] = defaultdict(list)
-        for atom, _ in available(session):
+        for atom in available(session):
             is_from_source = atom.pattern.partition(".")[0] == source
             if is_from_source and fits(schema, atom.value) and _is_likely(atom, function.name, parameter):
                 by_pattern[atom.pattern].append(atom.value)

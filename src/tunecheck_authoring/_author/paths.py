@@ -52,9 +52,6 @@ _OPTIONAL = 0.25
 _MOST_OF_ONE = 2
 """The most calls of one function in a task."""
 
-Found = tuple[Atom, int | None]
-"""A value, and the number of the call that returned it; None for a value of the state."""
-
 
 @dataclass
 class Coverage:
@@ -152,7 +149,7 @@ class _Walk:
 
         self._configuration = world.configuration(self._services, random)
         self._session = world.session(self._services, self._configuration)
-        self._known_from_the_start = {atom.value for atom, _ in available(self._session)}
+        self._known_from_the_start = {atom.value for atom in available(self._session)}
 
         self._call_places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
@@ -173,20 +170,29 @@ class _Walk:
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
         """Return the task of this walk, or None if a turn found no call that works."""
-        if turns == (1, 1):
-            return self._question_task(task_id)
-        for number in range(self._random.randint(*turns)):
+        if not (self._walk_question() if turns == (1, 1) else self._walk_turns(self._random.randint(*turns))):
+            return None
+        return AuthoredTask(
+            id=task_id,
+            simulators=self._services,
+            configuration=self._configuration,
+            turns=self._turns,
+            recoveries=self._recoveries,
+        )
+
+    def _walk_turns(self, count: int) -> bool:
+        """Add this number of turns with calls; return False if a turn found no call that works."""
+        for number in range(count):
             self._turns.append([])
             if not (number and self._random.random() < _RECOVERS and self._add_recovery(number)):
                 for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
                     self._add_call(number, self._candidates())
             if not self._turns[-1]:
-                return None
+                return False
+        return True
 
-        return self._task(task_id)
-
-    def _question_task(self, task_id: str) -> AuthoredTask | None:
-        """Return a task with one turn: calls that each succeed alone, or no calls."""
+    def _walk_question(self) -> bool:
+        """Add one turn with calls that each succeed alone, or no calls; return False if there are too few."""
         # The calls of a question are made at once, so none can use the result of another.
         self._sources.clear()
 
@@ -199,18 +205,8 @@ class _Walk:
         for call in self._turns[0]:
             self._session.take_back(0)
             if not call_succeeded(call.function, self._session.call(call.call)):
-                return None
-        return self._task(task_id) if len(self._turns[0]) == call_count else None
-
-    def _task(self, task_id: str) -> AuthoredTask:
-        """Return the walk's calls so far as a task without words."""
-        return AuthoredTask(
-            id=task_id,
-            simulators=self._services,
-            configuration=self._configuration,
-            turns=self._turns,
-            recoveries=self._recoveries,
-        )
+                return False
+        return len(self._turns[0]) == call_count
 
     def _candidates(self) -> list[str]:
         """Return the few least used functions to try next. Functions that can use the last result come first."""
@@ -305,7 +301,7 @@ class _Walk:
                 arguments[name] = self._argument(function, name, found, used_texts)
         return PlannedCall(function=function.name, arguments=arguments)
 
-    def _argument(self, function: Function, name: str, found: Sequence[Found], used_texts: Sequence[str]) -> Argument:
+    def _argument(self, function: Function, name: str, found: Sequence[Atom], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
         Avoid the texts that the call uses already: two cities must differ.
@@ -313,12 +309,11 @@ class _Walk:
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)
 
-        results = [(atom, call) for atom, call in fitting if call is not None and _can_be_said(atom)]
+        results = [(atom, atom.call) for atom in fitting if atom.call is not None and _can_be_said(atom)]
         last_turn = len(self._turns) - 1
-        shown = {atom.value for atom, call in found if call is not None and self._call_places[call][0] < last_turn}
+        shown = {each.value for each in found if each.call is not None and self._call_places[each.call][0] < last_turn}
         known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
-
-        in_state = [atom for atom, call in fitting if call is None and atom.value in known]
+        in_state = [atom for atom in fitting if atom.call is None and atom.value in known]
 
         if results and self._random.random() < _FROM_A_RESULT:
             atom, call = self._random.choice(results)
@@ -327,21 +322,20 @@ class _Walk:
             atom = self._random.choice(in_state)
             return Argument(value=atom.value, edge=atom.pattern)
 
-        nameable = [(atom, call) for atom, call in found if atom.value in known]
+        nameable = [atom for atom in found if atom.value in known]
         inner = {
-            place: [atom for atom, _ in self._fitting(nameable, f"{function.name}.{place}", inner_schema)]
+            place: self._fitting(nameable, f"{function.name}.{place}", inner_schema)
             for place, inner_schema in places_in(name, schema)
         }
-
         values_held: Held = {place: [*dict.fromkeys(atom.value for atom in each)] for place, each in inner.items()}
         values = free_values(self._world, function, name, self._random, values_held)
         value = self._random.choice([each for each in values if each not in used_texts] or values)
         return Argument(value=value, inner=_edges_in(value, name, inner))
 
-    def _fitting(self, found: Sequence[Found], target: str, schema: Mapping[str, JSON]) -> list[Found]:
+    def _fitting(self, found: Sequence[Atom], target: str, schema: Mapping[str, JSON]) -> list[Atom]:
         """Return the values that fit the schema and that an edge of the graph carries to this parameter or place."""
         sources = self._sources[target]
-        return [(atom, call) for atom, call in found if atom.pattern in sources and fits(schema, atom.value)]
+        return [atom for atom in found if atom.pattern in sources and fits(schema, atom.value)]
 
 
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:

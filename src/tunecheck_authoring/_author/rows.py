@@ -378,7 +378,7 @@ class VariantBuilder:
 
         # A value of the state must have another value beside it, otherwise the agent need not ask.
         session = self.world.session(self.task.simulators, self.task.configuration)
-        return len({atom.value for atom, _ in available(session) if atom.pattern == argument.edge}) < 2
+        return len({atom.value for atom in available(session) if atom.pattern == argument.edge}) < 2
 
     def _can_be_held_out(self, place: SingleCallTurn) -> bool:
         """True if a turn's function was not used before and no other function can replace it."""

@@ -332,6 +332,8 @@ _PLAIN: dict[str, list[JSON]] = {
 class Atom:
     """A value without parts: `path` is its place, `pattern` the place of all values of its kind.
 
+    `call` is the number of the call that returned it; None for a value of the state.
+
     In a pattern, `*` means each item and `@` the keys. The state `{"pets": {"7": {"name": "Rex"}, "8": {"name":
     "Ada"}}}` has the patterns `.pets.@` (values 7 and 8) and `.pets.*.name` (Rex and Ada).
     """
@@ -339,6 +341,7 @@ class Atom:
     pattern: str
     path: Place
     value: str | int | float
+    call: int | None = None
 
 
 def atoms(value: object) -> list[Atom]:

@@ -141,11 +141,7 @@ class McpSession:
         Raises:
             ServerGoneError: the server gave no valid answer.
         """
-        try:
-            result = self._request("tools/call", {"name": name, "arguments": dict(arguments)})
-        except _RefusedError as error:
-            return str(error), True
-
+        result = self._request("tools/call", {"name": name, "arguments": dict(arguments)})
         if result.get("isError"):
             return _result_text(result), True
 
@@ -156,10 +152,9 @@ class McpSession:
         self._transport.close()
 
     def _request(self, method: str, params: Message) -> Message:
-        """Send a request and return its result.
+        """Send a request and return its result; that of a refused call is an error's text, as a tool gives it.
 
         Raises:
-            _RefusedError: the server refused a call of a tool.
             ServerGoneError: there was no valid answer, or the server refused another request.
         """
         self._sent += 1
@@ -174,17 +169,15 @@ class McpSession:
         error_of = (answer or {}).get("error")
         if isinstance(error_of, dict):
             why = str(error_of.get("message"))
-            raise _RefusedError(why) if method == "tools/call" else self._gone_error(method, why)
+            if method != "tools/call":
+                raise self._gone_error(method, why)
+            return {"isError": True, "content": [{"type": "text", "text": why}]}
 
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
 
     def _gone_error(self, method: str, why: str) -> ServerGoneError:
         return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}")
-
-
-class _RefusedError(Exception):
-    """The server refused a call."""
 
 
 def _result_text(result: Message) -> str:
