@@ -382,95 +382,79 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
 
     Conversations draw some of the records (`$some`), unless records of another kind refer to them.
     """
-    samples = _Samples(kinds, Random(f"samples {seed}"))
+    random = Random(f"samples {seed}")
     referred_names = {other.name for kind in kinds.values() for other in references(kind, kinds).values()}
     referred_names |= {owner.name for kind in kinds.values() for owner in kind.scopes.values() if owner is not None}
 
     configuration: dict[str, JSON] = {}
     for name, kind in kinds.items():
-        records: list[JSON] = [*samples.of(kind)]
-        if kind.key is None:
-            configuration[name] = records[0]
-        else:
-            # Records that others refer to must all exist in each conversation.
-            configuration[name] = records if name in referred_names else {"$some": records}
+        numbers = range(1, 1 + (1 if kind.key is None else _RECORDS))
+        records: list[JSON] = [_sample_record(kind, kinds, number, random) for number in numbers]
+        # Records that others refer to must all exist in each conversation.
+        drawn: JSON = records if name in referred_names else {"$some": records}
+        configuration[name] = records[0] if kind.key is None else drawn
     return configuration
 
 
-class _Samples:
-    """Sample records of all kinds, made when they are first needed."""
+def _sample_record(
+    kind: ResourceKind, kinds: Mapping[str, ResourceKind], number: int, random: Random
+) -> dict[str, JSON]:
+    """Return the n-th record of a kind, with the keys of the records to which it belongs or refers.
 
-    def __init__(self, kinds: Mapping[str, ResourceKind], random: Random) -> None:
-        self._kinds, self._random = kinds, random
-        self._made: dict[str, list[dict[str, JSON]]] = {}
+    It has the best fields: required ones are preferred, then those with choices.
+    """
+    record: dict[str, JSON] = {} if kind.key is None else {kind.key: _sample_key(kind, number)}
+    another = number % _RECORDS + 1
+    for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
+        name = kind.field_of(parameter) or parameter
+        if name not in record and owner is not None:
+            record[name] = _sample_key(owner, another)
+        elif name not in record:
+            record[name] = _value(name, {"type": "string"}, at + number % 2, random)
 
-    def of(self, kind: ResourceKind) -> list[dict[str, JSON]]:
-        """Return the records of a kind. Records to which they refer are made first."""
-        if kind.name not in self._made:
-            self._made[kind.name] = []  # kinds may refer to each other
-            count = 1 if kind.key is None else _RECORDS
-            self._made[kind.name] = [self._record(kind, number) for number in range(1, count + 1)]
-        return self._made[kind.name]
+    others = references(kind, kinds)
+    useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
+    useful.sort(key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))
+    for name in kind.fields:
+        if name in record or name not in useful[:_MOST_FIELDS]:
+            continue
+        if name in others:
+            # A reference points to any record of the other kind; a scope (above) to the one of the next number.
+            record[name] = _sample_key(others[name], random.randint(1, _RECORDS) % _RECORDS + 1)
+        elif name == "name" and not _PERSONAL.intersection(kind.fields):
+            record[name] = _THINGS[number % len(_THINGS)]
+        else:
+            record[name] = _value(name, kind.fields[name], number, random)
+    return record
 
-    def _record(self, kind: ResourceKind, number: int) -> dict[str, JSON]:
-        """Return the n-th record of a kind, with the keys of the records to which it belongs or refers."""
-        record: dict[str, JSON] = {}
-        if kind.key is not None and kind.key not in kind.scopes:
-            record[kind.key] = self._key(kind, number)
 
-        for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
-            name = kind.field_of(parameter) or parameter
-            unknown = self._value(name, {"type": "string"}, at + number % 2) if owner is None else None
-            record[name] = unknown if owner is None else self._key_of(owner, number)
+def _sample_key(kind: ResourceKind, number: int) -> JSON:
+    """Return the key of the n-th record: a name if keys are names, else a key like the simulator's.
 
-        others = references(kind, self._kinds)
-        for name in self._choose_fields(kind):
-            if name not in record:
-                # A reference points to any record of the other kind; a scope (above) to the one of the same number.
-                other = others.get(name)
-                if other is not None:
-                    record[name] = self._key_of(other, self._random.randint(1, _RECORDS))
-                elif name == "name" and not _PERSONAL.intersection(kind.fields):
-                    record[name] = _THINGS[number % len(_THINGS)]
-                else:
-                    record[name] = self._value(name, kind.fields[name], number)
-        return record
+    A record that is identified by the record around it, such as the settings of a user, has that record's key.
+    """
+    known: set[str] = set()
+    while (owner := kind.scopes.get(kind.key or "")) is not None and kind.name not in known:
+        known.add(kind.name)
+        kind, number = owner, number % _RECORDS + 1
 
-    def _choose_fields(self, kind: ResourceKind) -> Iterator[str]:
-        """Yield the best fields in their own order; required ones are preferred, then those with choices."""
-        useful = [name for name in kind.fields if not _SAYS_NOTHING.match(name)]
-        order = sorted(useful, key=lambda name: (name not in kind.required, "enum" not in kind.fields[name]))
-        chosen = {*order[:_MOST_FIELDS]}
-        return (name for name in kind.fields if name in chosen)
-
-    def _key(self, kind: ResourceKind, number: int) -> JSON:
-        """Return the key of the n-th record: a name if keys are names, else a key like the simulator's."""
-        assert kind.key is not None
-        schema = kind.fields.get(kind.key, {})
-
-        named = [*dict.fromkeys(map(str, plain_values(kind.key, schema, self._random)))]
-        last = words_of(kind.key)[-1:]
-        # A text key such as `username` gets a name. Keys called id, or like the kind itself, are made like the
-        # simulator's.
-        if kind.makes == "text" and last != ["id"] and last != words_of(kind.name)[-1:] and number <= len(named):
+    last = words_of(kind.key or "")[-1:]
+    # A text key such as `username` gets a name. Keys called id, or like the kind itself, are made like the simulator's.
+    if kind.key is not None and kind.makes == "text" and last != ["id"] and last != words_of(kind.name)[-1:]:
+        named = [*dict.fromkeys(map(str, plain_values(kind.key, kind.fields.get(kind.key, {}), Random(0))))]
+        if number <= len(named):
             return named[number - 1]
-        return made_key(kind.name, kind.makes, number)
+    return made_key(kind.name, kind.makes, number)
 
-    def _key_of(self, kind: ResourceKind, number: int) -> JSON:
-        """Return the key of one of a kind's records, chosen by number."""
-        known = self.of(kind)
-        if not known or kind.key is None:
-            return made_key(kind.name, kind.makes, number)
-        return known[number % len(known)][kind.key]
 
-    def _value(self, name: str, schema: Schema, number: int) -> JSON:
-        """Return a value for a field that differs between records, if there are several plausible values."""
-        values = [*plain_values(name, schema, self._random)]
-        if "enum" in schema:
-            return self._random.choice(values)
-        if len(values) == 1:  # a single example would make all records equal
-            values += plain_values(name, {**schema, "examples": []}, self._random)
-        return values[number % len(values)]
+def _value(name: str, schema: Schema, number: int, random: Random) -> JSON:
+    """Return a value for a field that differs between records, if there are several plausible values."""
+    values = [*plain_values(name, schema, random)]
+    if "enum" in schema:
+        return random.choice(values)
+    if len(values) == 1:  # a single example would make all records equal
+        values += plain_values(name, {**schema, "examples": []}, random)
+    return values[number % len(values)]
 
 
 _SOURCE = '''\
