@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import aiohttp
 import yarl
@@ -156,28 +156,21 @@ def proxy_for(url: str) -> Proxy | None:
 
     try:
         # Proxies are often given without a scheme: proxy.example:3128.
-        parts = urlsplit(text if "://" in text else f"http://{text}")
-        proxy_url = _without_credentials(parts)
+        proxy = yarl.URL(text.strip() if "://" in text else f"http://{text.strip()}")
+        address = str(proxy.origin()) if proxy.scheme in _PORTS else ""
     except ValueError:
-        parts, proxy_url = SplitResult("", "", "", "", ""), ""
+        address = ""
 
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if not address:
         raise ConfigurationError(
             f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
             "http://host:port, or set no_proxy to bypass the proxy"
         )
 
-    if parts.username is None:
-        return Proxy(proxy_url)
-    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return Proxy(proxy_url, Secret("Basic " + base64.b64encode(credentials.encode()).decode()))
-
-
-def _without_credentials(parts: SplitResult) -> str:
-    """Return the address of a proxy with its scheme, host and port only."""
-    host = parts.hostname or ""
-    netloc = f"[{host}]" if ":" in host else host
-    return urlunsplit((parts.scheme, f"{netloc}:{parts.port}" if parts.port else netloc, "", "", ""))
+    if proxy.user is None and proxy.password is None:
+        return Proxy(address)
+    credentials = f"{proxy.user or ''}:{proxy.password or ''}"
+    return Proxy(address, Secret("Basic " + base64.b64encode(credentials.encode()).decode()))
 
 
 # -- one attempt
