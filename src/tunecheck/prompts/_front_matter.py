@@ -185,12 +185,12 @@ class Front:
         return text if text and text.strip() else None
 
     def one_of(self, known: Sequence[str], default: str, *path: str | int) -> str:
-        """Return the text at this path, or the default if it is absent or blank.
+        """Return the text at this path in lower case, or the default if it is absent or blank.
 
         Raises:
             PromptError: the text is not among the known words.
         """
-        word = self.filled_text(*path) or default
+        word = (self.filled_text(*path) or default).lower()
         if word not in known:
             raise self.error(path, f"{shown_value(word)} is not supported{did_you_mean(word, known)}")
         return word

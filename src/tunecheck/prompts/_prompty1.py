@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON, object_or_empty
-from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import UnreadableError
 from tunecheck.calls._python_text import literal_at
 from tunecheck.endpoints._masking import Redactor
@@ -175,12 +174,8 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
     outputs: dict[str, dict[str, JSON]] = {}
     for name in front.mapping("outputs"):
         schema = front.mapping("outputs", name)
-        written_type = front.text("outputs", name, "type")
-        if written_type is not None:
-            if written_type.lower() not in _TYPES:
-                problem = f"{shown_value(written_type)} is not a type{did_you_mean(written_type.lower(), _TYPES)}"
-                raise front.error(("outputs", name, "type"), problem)
-            schema = {**schema, "type": _TYPES[written_type.lower()]}
+        if schema.get("type") is not None:
+            schema = {**schema, "type": _TYPES[front.one_of([*_TYPES], "", "outputs", name, "type")]}
 
         outputs[name] = schema
     return outputs
