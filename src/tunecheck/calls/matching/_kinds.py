@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple, TypeAlias
 
 from tunecheck._json import JSON
@@ -59,19 +59,22 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
     """
     if isinstance(expected, bool) or isinstance(actual, bool):
         return "other"
-    if isinstance(expected, str) and isinstance(actual, str):
-        return _kind_of_texts(expected, actual)
     if not isinstance(expected, (int, float, str)) or not isinstance(actual, (int, float, str)):
         return "other"
 
-    # Either value may be the text.
-    for number, text in ((expected, actual), (actual, expected)):
-        if isinstance(text, str) and not isinstance(number, str) and same_number_in_text(number, text):
+    if isinstance(expected, str) and isinstance(actual, str):
+        if plain_words(expected) == plain_words(actual):
+            return "case_or_spacing"
+    elif isinstance(expected, str) or isinstance(actual, str):
+        number, text = (actual, expected) if isinstance(expected, str) else (expected, actual)
+        if _is_number_in_text(number, str(text)):
             return "number_as_text"
 
     if same_moment(expected, actual):
         return "date_or_time_format"
-    return "number_conversion" if _is_rounding(expected, actual) or same_quantity(expected, actual) else "other"
+    if _is_rounding(expected, actual) or same_quantity(expected, actual):
+        return "number_conversion"
+    return "close_wording" if _is_close_wording(expected, actual) else "other"
 
 
 def closeness(expected: str, actual: str) -> float:
@@ -96,23 +99,15 @@ def _is_rounding(expected: float | str, actual: float | str) -> bool:
     return abs(whole) < _LARGEST and float(whole) == nearest
 
 
-def _kind_of_texts(expected: str, actual: str) -> str:
-    """Return the kind of a wrong text, one of `KINDS`."""
-    if plain_words(expected) == plain_words(actual):
-        return "case_or_spacing"
-    if same_moment(expected, actual):
-        return "date_or_time_format"
-    if same_quantity(expected, actual):
-        return "number_conversion"
-    return "close_wording" if _is_close_wording(expected, actual) else "other"
-
-
-def _is_close_wording(expected: str, actual: str) -> bool:
+def _is_close_wording(expected: float | str, actual: float | str) -> bool:
     """Return whether two texts are similar, or one has all words of the other (`Paris` and `Paris, France`).
 
     Texts with different numbers (`user_1`, `user_2`) never are.
     """
     from rapidfuzz import fuzz
+
+    if not isinstance(expected, str) or not isinstance(actual, str):
+        return False
 
     one, other = (" ".join(text[:_COMPARED_CHARACTERS].casefold().split()) for text in (expected, actual))
 
@@ -179,8 +174,10 @@ _UNITS = {
     dimension: {name: Fraction(factor) for names, factor in units.items() for name in names.split()}
     for dimension, units in _SPELLINGS.items()
 }
-_CELSIUS = ("c", "celsius", "°c")
-_FAHRENHEIT = ("f", "fahrenheit", "°f")
+# by the name of the unit: Celsius, Fahrenheit, or degrees of an unnamed scale
+_TEMPERATURES = {
+    "c": "c", "celsius": "c", "°c": "c", "f": "f", "fahrenheit": "f", "°f": "f", "°": "", "degrees": "", "degree": "",
+}  # fmt: skip
 
 _EXACT_FACTORS = tuple(map(Fraction, (100, 10**3, 10**6, 10**9, 60, 3600, 24, 1440, 86400)))
 """Exact factors between bare numbers: percent, thousands, and units of time."""
@@ -225,7 +222,7 @@ def number_of_text(text: str) -> int | float | None:
     return number if isinstance(number, int) or math.isfinite(number) else None
 
 
-def same_number_in_text(number: float, text: str) -> bool:
+def _is_number_in_text(number: float, text: str) -> bool:
     """Return whether the text is that number in digits or words; for 5: `"5"`, `"05"`, `"5.0"`, `"five"`."""
     written = number_of_text(_LEADING.sub(r"\1", text.strip()))
     return _spelled_number(text) == (number, "") if written is None else number == written
@@ -332,48 +329,41 @@ def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
         yield _Quantity(value, unit)
 
 
-def _dimension(unit: str) -> tuple[str, Fraction] | None:
-    """Return a unit's dimension and its factor to the base unit, such as ("length", 1000) for km.
-
-    Return None for an unknown unit.
-    """
-    for dimension, units in _UNITS.items():
-        factor = units.get(unit) or units.get(unit.removesuffix("s"))
-        if factor is not None:
-            return dimension, factor
-    return None
+def _dimension(unit: str) -> str:
+    """Return a unit's dimension, such as "length" for km, or an empty text for an unknown unit."""
+    names = {unit, unit.removesuffix("s")}
+    return next((dimension for dimension, units in _UNITS.items() if not names.isdisjoint(units)), "")
 
 
 def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
     """Return whether two quantities are equal after a conversion. A number without a unit may have any unit."""
-    if not one.unit and not other.unit:
-        return _is_bare_conversion(one.value, other.value)
-    if one.unit and other.unit:
-        return _is_unit_conversion(one, other)
+    if one.unit == other.unit:
+        return _is_equal(one.value, other.value) if one.unit else _is_bare_conversion(one.value, other.value)
 
-    # The bare number may have any unit of the same dimension, so `5 km` equals 5000 (metres) and 3.1 (miles).
-    with_unit, bare = (one, other) if one.unit else (other, one)
-    if _is_equal(with_unit.value, bare.value):
+    units = [quantity.unit for quantity in (one, other) if quantity.unit]
+    has_bare_number = len(units) == 1
+    if has_bare_number and _is_equal(one.value, other.value):
         return True
 
-    measure = _dimension(with_unit.unit)
-    if measure is None:
-        return _is_temperature(with_unit.unit) and _is_celsius_and_fahrenheit(with_unit.value, bare.value)
+    # The bare number may have any unit of the same dimension, so `5 km` equals 5000 (metres) and 3.1 (miles).
+    dimensions = {_dimension(unit) for unit in units}
+    if len(dimensions) == 1 and (factors := _UNITS.get(dimensions.pop())):
+        values = (_in_base_units(one, factors), _in_base_units(other, factors))
+        return any(_is_close(value, other_value) for value, other_value in product(*values))
 
-    dimension, factor = measure
-    return any(_is_close(with_unit.value * factor, bare.value * other) for other in _UNITS[dimension].values())
+    # Degrees of an unnamed scale have the scale of the other.
+    scales = {_TEMPERATURES.get(unit) for unit in units}
+    if None in scales:
+        return False
+    if has_bare_number or scales == {"c", "f"}:
+        return _is_celsius_and_fahrenheit(one.value, other.value)
+    return _is_equal(one.value, other.value)
 
 
-def _is_unit_conversion(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two quantities with units are equal, also after a conversion within the same dimension."""
-    if one.unit == other.unit:
-        return _is_equal(one.value, other.value)
-
-    measure, other_measure = _dimension(one.unit), _dimension(other.unit)
-    if measure and other_measure:
-        same_dimension = measure[0] == other_measure[0]
-        return same_dimension and _is_close(one.value * measure[1], other.value * other_measure[1])
-    return _is_temperature(one.unit) and _is_temperature(other.unit) and _same_temperature(one, other)
+def _in_base_units(quantity: _Quantity, factors: dict[str, Fraction]) -> list[Fraction]:
+    """Return the value in metres, grams and so on; of a bare number, its values in all units of the dimension."""
+    named = factors.get(quantity.unit) or factors.get(quantity.unit.removesuffix("s"))
+    return [quantity.value * factor for factor in ([named] if named else factors.values())]
 
 
 def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
@@ -400,19 +390,6 @@ def _is_equal(one: Fraction, other: Fraction) -> bool:
     if one.denominator == other.denominator == 1:
         return one == other
     return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
-
-
-def _is_temperature(unit: str) -> bool:
-    """Return whether a unit is degrees Celsius, degrees Fahrenheit, or degrees of an unnamed scale."""
-    return unit in _CELSIUS or unit in _FAHRENHEIT or unit in ("°", "degrees", "degree")
-
-
-def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two temperatures are equal. Degrees of an unnamed scale have the scale of the other."""
-    units = (one.unit, other.unit)
-    if any(unit in _CELSIUS for unit in units) and any(unit in _FAHRENHEIT for unit in units):
-        return _is_celsius_and_fahrenheit(one.value, other.value)
-    return _is_equal(one.value, other.value)
 
 
 def _is_celsius_and_fahrenheit(one: Fraction, other: Fraction) -> bool:

@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, real_number
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import MAX_DEPTH
 from tunecheck.calls._schemas import Schema
@@ -87,12 +87,12 @@ class MatchPolicy:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, bool):
-                if not isinstance(value, bool):
-                    raise ConfigurationError(f"the matching policy {field.name} must be true or false, not {value!r}")
-            elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise ConfigurationError(
-                    f"the matching policy {field.name} must be a number of at least 0, not {value!r}"
-                )
+                fits, wanted = isinstance(value, bool), "true or false"
+            else:
+                number = real_number(value)
+                fits, wanted = number is not None and 0 <= number < math.inf, "a number of at least 0"
+            if not fits:
+                raise ConfigurationError(f"the matching policy {field.name} must be {wanted}, not {value!r}")
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> MatchPolicy:

@@ -371,10 +371,10 @@ _STEP_3 = (
     ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""),
 )  # fmt: skip
 # last endings, which are removed: `revival` → reviv, `adjustment` → adjust
-_STEP_4 = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
-    "ous", "ive", "ize",
-)  # fmt: skip
+_STEP_4 = tuple(
+    (ending, "")
+    for ending in "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
+)
 
 
 def stem(word: str) -> str:
@@ -390,7 +390,13 @@ def _stem(word: str) -> str:
     if len(word) <= 2:
         return lower
 
-    return _step_5(_step_4(_replace_suffix(_step_2(_step_1c(_step_1b(_step_1a(lower)))), _STEP_3)))
+    word = _step_1b(_step_1a(lower))
+    # A final `y` after a consonant becomes `i`, except in words of two letters.
+    if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
+        word = f"{word[:-1]}i"
+
+    word = _replace_suffix(_replace_suffix(_shorten_alli(word), _STEP_2), _STEP_3)
+    return _step_5(_replace_suffix(word, _STEP_4, least=1))
 
 
 _remembered_stem = lru_cache(maxsize=1 << 15)(_stem)
@@ -420,8 +426,8 @@ def _ends_short(word: str) -> bool:
 
 
 def _step_1a(word: str) -> str:
-    """Remove a plural ending: `ponies` becomes `poni`, `caresses` `caress`, `cats` `cat`."""
-    if word.endswith("ies"):
+    """Shorten `ied` and plural endings: `ponied` and `ponies` become `poni`, `caresses` `caress`, `cats` `cat`."""
+    if word.endswith(("ies", "ied")):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("sses"):
         return word[:-2]
@@ -429,9 +435,7 @@ def _step_1a(word: str) -> str:
 
 
 def _step_1b(word: str) -> str:
-    """Remove `ied`, `eed`, `ed` or `ing` if enough of the word is left, and repair the rest."""
-    if word.endswith("ied"):
-        return word[:-1] if len(word) == 4 else word[:-2]
+    """Remove `eed`, `ed` or `ing` if enough of the word is left, and repair the rest."""
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for ending in ("ed", "ing"):
@@ -454,36 +458,21 @@ def _repair(base: str) -> str:
     return base + "e" if _measure(base) == 1 and _ends_short(base) else base
 
 
-def _step_1c(word: str) -> str:
-    """Replace a final `y` after a consonant by `i`, except in words of two letters."""
-    return word[:-1] + "i" if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c" else word
-
-
-def _step_2(word: str) -> str:
-    """Replace a double ending such as `ational` by a simple one such as `ate`."""
-    # `rationally` arrives here as `rationalli`: nltk shortens `alli` to `al` and tries the step again.
+def _shorten_alli(word: str) -> str:
+    """Shorten `alli` to `al` as often as it ends the word: nltk tries step 2 again for `rationalli`."""
     while word.endswith("alli") and _measure(word[:-4]) > 0:
         word = word[:-2]
-    return _replace_suffix(word, _STEP_2)
-
-
-def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    """Replace the first ending of the rules that the word has, if a vowel and a consonant precede it."""
-    for ending, replacement in rules:
-        if word.endswith(ending):
-            base = word.removesuffix(ending)
-            condition = word[:-3] if ending == "logi" else base  # nltk counts the `l` of `logi` as a part of the rest
-            return base + replacement if _measure(condition) > 0 else word
     return word
 
 
-def _step_4(word: str) -> str:
-    """Remove a last ending such as `ance` if the rest is long enough; the first listed ending that fits decides."""
-    for ending in _STEP_4:
+def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...], *, least: int = 0) -> str:
+    """Replace the first ending of the rules that the word has, if the measure of the rest is above `least`."""
+    for ending, replacement in rules:
         if word.endswith(ending):
             base = word.removesuffix(ending)
-            fits = _measure(base) > 1 and (ending != "ion" or base[-1] in "st")
-            return base if fits else word
+            rest = word[:-3] if ending == "logi" else base  # nltk counts the `l` of `logi` as a part of the rest
+            fits = _measure(rest) > least and (ending != "ion" or base[-1] in "st")
+            return base + replacement if fits else word
     return word
 
 
