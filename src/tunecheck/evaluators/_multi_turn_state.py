@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -21,6 +22,17 @@ STRICT = "strict"
 AnyMode: TypeAlias = Literal["auto", "tools", "text"]
 
 MODES: tuple[AnyMode, ...] = get_args(AnyMode)
+
+
+_EPISODE_COLUMNS = ("calls_made", "finish_reasons", "forced_quit", "ended_by")
+_COLUMNS = (
+    *("result", "ground_truth", "involved_classes", "initial_config", "turns", "long_context", "category", "id"),
+    *("check", "error", *_EPISODE_COLUMNS),
+    *("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state"),
+)
+_SIGNATURE = Signature(
+    [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="object") for name in _COLUMNS]
+)
 
 
 class MultiTurnStateEvaluator(Evaluator):
@@ -69,6 +81,7 @@ class MultiTurnStateEvaluator(Evaluator):
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
     primary: ClassVar[str] = _METRIC
     cpu_bound: ClassVar[bool] = True
+    signatures: ClassVar[list[Signature]] = [_SIGNATURE]
     _trust: Trust | None = None
 
     def __init__(
@@ -97,59 +110,25 @@ class MultiTurnStateEvaluator(Evaluator):
         self._trust = trust
         vars(self).pop("_checks", None)
 
-    def __call__(
-        self,
-        *,
-        result: object = None,
-        ground_truth: object = None,
-        involved_classes: object = None,
-        initial_config: object = None,
-        turns: object = None,
-        long_context: object = False,
-        category: object = None,
-        id: object = None,
-        check: object = None,
-        error: object = None,
-        forced_quit: object = None,
-        ended_by: object = None,
-        calls_made: object = None,
-        finish_reasons: object = None,
-        free_calls: object = None,
-        final_state_only: object = None,
-        alternative_ground_truths: object = None,
-        ignored_state: object = None,
-    ) -> Verdict:
+    def __call__(self, **columns: object) -> Verdict:
         """Judge one row; the class describes each column.
 
         Raises:
+            TypeError: a column has another name.
             ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
             DataError: the long-context constants are needed but missing.
         """
+        row = {**dict.fromkeys(_COLUMNS), **_SIGNATURE.bind(**columns).arguments}
         # BFCL's other rows have one question and no state.
-        if check is not None and check != "multi_turn":
+        if row["check"] not in (None, "multi_turn"):
             return verdict(_METRIC, not_applicable=True, reason="the row has one question")
 
-        row = {
-            "id": id,
-            "ground_truth": ground_truth,
-            "involved_classes": involved_classes,
-            "initial_config": initial_config,
-            "turns": turns,
-            "free_calls": free_calls,
-            "final_state_only": final_state_only,
-            "alternative_ground_truths": alternative_ground_truths,
-            "ignored_state": ignored_state,
-            "long_context": long_context,
-        }
-
-        outcome = self._check(category).check(
+        outcome = self._check(row["category"]).check(
             row,
-            error if result is None else result,
+            row["error"] if row["result"] is None else row["result"],
             mode=None if self._mode == "auto" else self._mode,
             model=self._model or "model",
-            episode=Episode.of_columns(
-                calls_made=calls_made, finish_reasons=finish_reasons, forced_quit=forced_quit, ended_by=ended_by
-            ),
+            episode=Episode.of_columns(**{name: row[name] for name in _EPISODE_COLUMNS}),
         )
         return outcome.scored(_METRIC)
 
