@@ -25,7 +25,7 @@ import msgspec
 from tunecheck.calls._model import CutOffError, UnreadableError
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._profiles import Profile, TextShape, Thought
-from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls, PythonTagCalls
+from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
@@ -36,7 +36,6 @@ _KINDS: dict[str, type[TextShape]] = {
     "json": JsonCalls,
     "named": NamedCalls,
     "python": PythonCalls,
-    "python_tag": PythonTagCalls,
     "glaive": GlaiveCalls,
     "tagged": TaggedCalls,
     "tree": TreeCalls,

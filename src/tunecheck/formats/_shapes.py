@@ -2,12 +2,11 @@
 
 The shapes, with the text that follows a family's mark:
 
-    JsonCalls         {"name": "f", "arguments": {"a": 1}}, or lists of these; Python's syntax is read, too
-    NamedCalls        f[ARGS]{"a": 1}
-    PythonCalls       [f(a=1), g()]
-    PythonTagCalls    {"name": "f", "parameters": {"a": 1}}, or f(a=1) with no text after it
-    GlaiveCalls       {"name": "f", "arguments": '{"a": "it's"}'}
-    AnyOf             the first of several shapes that begins here
+    JsonCalls      {"name": "f", "arguments": {"a": 1}}, or lists of these; Python's syntax is read, too
+    NamedCalls     f[ARGS]{"a": 1}
+    PythonCalls    [f(a=1), g()]
+    GlaiveCalls    {"name": "f", "arguments": '{"a": "it's"}'}
+    AnyOf          the first of several shapes that begins here
 
 `read` adds the calls to a collector and returns their end. If a call cannot be read, it raises UnreadableError.
 """
@@ -22,7 +21,6 @@ from tunecheck.calls._model import (
     CutOffError,
     FunctionCall,
     UnreadableError,
-    decode,
     decode_at,
     kind_of,
     place,
@@ -182,18 +180,24 @@ _NOTHING = re.compile("")
 
 @dataclass(frozen=True, slots=True)
 class JsonCalls:
-    """Calls like `{"name": "f", "arguments": {…}}`, or lists of them; `keyed`: `{"f": {…}}`."""
+    """Calls like `{"name": "f", "arguments": {…}}`, or lists of them.
+
+    `keyed`: `{"f": {…}}`. `alone`: Llama's calls after `<|python_tag|>`, where a call in Python's syntax is code if text
+    follows it, and no further call begins with a bracket.
+    """
 
     keyed: bool = False
+    alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether an object or a list is here."""
-        return text.startswith(("{", "["), position)
+        return text.startswith("{" if self.alone else ("{", "["), position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Read one object or list, or calls in Python's syntax instead."""
-        python = PythonCalls()
-        if not self.keyed and python.begins(text, position, collector):
+        python = PythonCalls(alone=self.alone)
+        is_code = self.alone and not text.startswith(("{", "["), position)
+        if is_code or (not self.keyed and python.begins(text, position, collector)):
             return python.read(text, position, mark, collector)
 
         position = skip_space(text, position)
@@ -314,22 +318,6 @@ class PythonCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class PythonTagCalls:
-    """Llama's calls after `<|python_tag|>`: JSON objects, or calls in Python's syntax with no text after them."""
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether an object is here. A further call in Python's syntax would be text or code."""
-        return text.startswith("{", position)
-
-    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one object, or calls in Python's syntax."""
-        python = PythonCalls(alone=True)
-        if python.begins(text, position, collector) or not text.startswith(("{", "["), position):
-            return python.read(text, position, mark, collector)
-        return JsonCalls().read(text, position, mark, collector)
-
-
-@dataclass(frozen=True, slots=True)
 class AnyOf:
     """Several shapes: the first shape that begins here is read, or the first of all if none does."""
 
@@ -358,34 +346,25 @@ class GlaiveCalls:
         opening = _GLAIVE.match(text, position)
         if not opening:
             return JsonCalls().read(text, position, mark, collector)
+
         name, _ = decode_at(text, opening.start("name"))
-        arguments, position = _read_apostrophes(text, opening.end() - 1)
-        end = _GLAIVE_END.match(text, position)
-        if not end:
-            raise UnreadableError(f"expected '}}' at {place(text, position)}")
+        try:
+            arguments, end = decode_at(text, opening.end()) if opening["empty"] is None else (None, opening.end())
+            closing = _GLAIVE_END.match(text, end)
+            if not closing:
+                raise UnreadableError(f"expected \"'\" and '}}' at {place(text, end)}")
+        except UnreadableError:
+            if "\\'" not in text:  # invalid in JSON, but not in Python's texts
+                raise
+            return JsonCalls().read(text, position, mark, collector)
+
         collector.add(collector.format, name, arguments)
-        return end.end()
+        return closing.end()
 
 
-# `{"name": "f", "arguments": '`
-_GLAIVE = re.compile(r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+'")
-_GLAIVE_END = re.compile(r"\s*+\}")
-
-
-def _read_apostrophes(text: str, position: int) -> tuple[JSON, int]:
-    r"""Read `'{…}'`, or `''` as None. If the text contains `\'`, which is invalid in JSON, read a Python string."""
-    inside = skip_space(text, position + 1)
-    if text.startswith("'", inside):
-        return None, inside + 1
-
-    try:
-        value, end = decode_at(text, inside)
-        end = skip_space(text, end)
-        if not text.startswith("'", end):
-            raise UnreadableError(f'expected "\'" at {place(text, end)}')
-        return value, end + 1
-    except UnreadableError:
-        if "\\'" not in text:
-            raise
-        scanner = PythonScanner(text, position)
-        return decode(str(scanner.value())), scanner.position
+# `{"name": "f", "arguments": '`, and the second apostrophe if nothing stands between them
+_GLAIVE = re.compile(
+    r"\s*+\{\s*+\"name\"\s*+:\s*+(?P<name>\"(?:[^\"\\]|\\.)*+\")\s*+,\s*+\"arguments\"\s*+:\s*+"
+    r"'[ \t\r\n]*+(?P<empty>(?='))?"
+)
+_GLAIVE_END = re.compile(r"[ \t\r\n]*+'\s*+\}")
