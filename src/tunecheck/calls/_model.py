@@ -16,10 +16,10 @@ import html
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import NoReturn
 
 from tunecheck._errors import ConfigurationError
@@ -415,14 +415,18 @@ def skip_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _is_deeper(value: JSON, most: int) -> bool:
-    """Return whether lists and objects are nested in the value more than `most` levels deep, without recursion."""
-    # Level by level: after `most` rounds, only values deeper than that are left.
-    level: list[JSON] = [value]
-    for _ in range(most):
+def levels(value: JSON) -> Iterator[list[JSON]]:
+    """Yield the values at each level of nesting, without recursion: the value itself, its items, their items."""
+    level = [value]
+    while level:
+        yield level
         containers = (item for item in level if isinstance(item, (dict, list)))
         level = [*chain.from_iterable(item.values() if isinstance(item, dict) else item for item in containers)]
-    return any(isinstance(item, (dict, list)) for item in level)
+
+
+def _is_deeper(value: JSON, most: int) -> bool:
+    """Return whether lists and objects are nested in the value more than `most` levels deep."""
+    return any(isinstance(item, (dict, list)) for item in next(islice(levels(value), most, None), ()))
 
 
 # -- hooks of the JSON decoder

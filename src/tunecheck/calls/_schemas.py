@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
 from tunecheck._json import JSON, canonical, loads, value_of
-from tunecheck.calls._model import tool_name
+from tunecheck.calls._model import levels, tool_name
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -297,12 +297,7 @@ class Schema:
 
         JSON Schema then treats `5` and `5.0` as equal.
         """
-        for node in self._variants():
-            kind = node.get("type")
-            names = kind if isinstance(kind, list) else [kind]
-            if any(isinstance(name, str) and name.lower() in _NUMBER_NAMES for name in names):
-                return True
-        return False
+        return any(not _NUMBER_NAMES.isdisjoint(_type_names(node)) for node in self._variants())
 
     def types(self) -> frozenset[str]:
         """Return JSON Schema's names of the accepted types, from `type` or else from the values of `enum`.
@@ -311,13 +306,11 @@ class Schema:
         """
         names: set[str] = set()
         for node in self._variants():
-            kind = node.get("type")
-            names.update(name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str))
+            names.update(_type_names(node))
             values = node.get("enum")
-            if kind is None and isinstance(values, list):
+            if node.get("type") is None and isinstance(values, list):
                 names.update(type_of(value) for value in values)
-
-        return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
+        return frozenset(_TYPE_NAMES.get(name, name) for name in names)
 
     def default(self, name: str) -> tuple[JSON] | None:
         """Return the default of an optional property as a tuple of one, because the default may be null.
@@ -394,6 +387,12 @@ def _child(place: JSON, step: str | int) -> JSON:
     if isinstance(place, dict) and isinstance(step, str):
         return place.get(step)
     return place[step] if isinstance(place, list) and isinstance(step, int) and step < len(place) else None
+
+
+def _type_names(node: Mapping[str, JSON]) -> list[str]:
+    """Return the names under `type`, in lower case."""
+    kind = node.get("type")
+    return [name.lower() for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str)]
 
 
 def type_of(value: JSON) -> str:
@@ -473,21 +472,9 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     64 characters of text count as one more value. Counting stops below the deepest level that is validated.
     """
     size, depth = 0, 0
-    level: list[JSON] = [dict(value)]
-
-    while level and depth <= _DEEPEST:
-        size += len(level)
+    for level in islice(levels(dict(value)), _DEEPEST + 1):
+        size += len(level) + sum(len(item) >> 6 for item in level if isinstance(item, str))  # by 64
         depth += 1
-
-        deeper: list[JSON] = []
-        for item in level:
-            if isinstance(item, str):
-                size += len(item) >> 6  # by 64
-            elif isinstance(item, dict):
-                deeper.extend(item.values())
-            elif isinstance(item, list):
-                deeper.extend(item)
-        level = deeper
     return size, depth
 
 

@@ -182,7 +182,7 @@ _NOTHING = re.compile("")
 class JsonCalls:
     """Calls like `{"name": "f", "arguments": {…}}`, or lists of them.
 
-    `keyed`: `{"f": {…}}`. `alone`: Llama's calls after `<|python_tag|>`, where a call in Python's syntax is code if text
+    `keyed`: `{"f": {…}}`. `alone`: Llama's calls after `<|python_tag|>`: a call in Python's syntax is code if any text
     follows it, and no further call begins with a bracket.
     """
 

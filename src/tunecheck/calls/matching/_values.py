@@ -22,12 +22,13 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._model import MAX_DEPTH
+from tunecheck.calls._model import MAX_DEPTH, levels
 from tunecheck.calls._schemas import Schema
 from tunecheck.calls.matching._kinds import KINDS, kind_of_wrong, number_of_text
 
@@ -331,7 +332,7 @@ class ValueComparison:
         # Equal items are paired to find out whether only the order differs.
         any_order = self._policy.ignore_list_order
         if self._explain or any_order:
-            if not self._spend(_count_values(expected) + _count_values(actual)):
+            if not self._spend(sum(map(len, chain(levels(expected), levels(actual))))):
                 yield Difference(spot.place, "wrong", "other", expected, actual)
                 return
 
@@ -427,17 +428,6 @@ def _is_empty(differences: Iterator[Difference]) -> bool:
 def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
     """Return the number of differences, and the place of the mildest kind among them in `KINDS`; lower is nearer."""
     return len(differences), min(KINDS.index(difference.kind or "other") for difference in differences)
-
-
-def _count_values(items: list[JSON]) -> int:
-    """Return the number of values in a list, counting those inside its items."""
-    values: list[JSON] = list(items)
-    for value in values:  # grows while it is read, because nested values are appended
-        if isinstance(value, dict):
-            values.extend(value.values())
-        elif isinstance(value, list):
-            values.extend(value)
-    return len(values)
 
 
 def _is_finite(number: float) -> bool:

@@ -82,6 +82,27 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
             return None
         return score >= self.threshold if self.higher_is_better else score <= self.threshold
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The keys of the score, the reason and all outputs in a reply."""
+        return tuple(dict.fromkeys((self.score, *([self.reason] if self.reason else []), *self.outputs)))
+
+    def rename(self, values: dict[str, JSON]) -> dict[str, JSON]:
+        """Return a reply's values under the prompt's own keys.
+
+        Case does not count, and a score under another common name, such as `rating`, is renamed.
+        """
+        # `Score` is read as `score`, unless the reply has `score`, too.
+        own_keys = {key.casefold(): key for key in self.names if key not in values}
+        renamed = {own_keys.get(name.strip().casefold(), name): value for name, value in values.items()}
+
+        # Another usual name counts only if the prompt does not use it for another output.
+        usual = (name for name in SCORE_NAMES if isinstance(renamed.get(name), (str, int, float)))
+        name = next((name for name in usual if name not in self.names), None)
+        if self.score not in renamed and name is not None:
+            renamed[self.score] = renamed.pop(name)
+        return renamed
+
     def schema(self) -> dict[str, JSON]:
         """Return the JSON schema of the judge's whole answer."""
         properties: dict[str, JSON] = {name: dict(schema) for name, schema in self.outputs.items()}
@@ -289,10 +310,6 @@ class AnswerForm:
         self._objection = objection
         self._schema = canonical(output.schema())
 
-        reason = [output.reason] if output.reason else []
-        names = dict.fromkeys((output.score, *reason, *output.outputs))
-        self._keys = _ReplyKeys(output.score, output.reason, tuple(names))
-
         self.format: JSON = None
         if output.outputs:
             schema: JSON = {"name": "judgement", "strict": True, "schema": _strict(output.schema(), 0)}
@@ -324,7 +341,7 @@ class AnswerForm:
 
         # The first form with a valid answer decides. If no form has one, the first problem is reported.
         problem: JudgementError | None = None
-        for candidates in _candidates_by_form(reply, self._keys):
+        for candidates in _candidates_by_form(reply, self._output):
             answers = []
             for candidate in candidates:
                 try:
@@ -395,44 +412,35 @@ class AnswerForm:
     def _read_score(self, written: JSON) -> tuple[float, JSON]:
         """Return the score as a float, and as a value of the type that the outputs declare.
 
-        The second value of a number is the number as it was written.
+        The second value of a number is the number as it was written. A binary score may also be a word for yes or no.
 
         Raises:
-            JudgementError: the score is no number, or is outside the range.
+            JudgementError: the score is no number, is outside the range, or (if binary) is neither yes nor no.
         """
-        if self._output.labels:
+        output = self._output
+        if output.labels:
             return self._read_label(written)
-        if self._output.kind == "binary":
-            return self._read_binary(written)
 
-        key, bounds = self._output.score, self._output.range
+        key, bounds, is_binary = output.score, output.range, output.kind == "binary"
+        number = written
         if isinstance(written, str):
-            written = _stated_number(written, most=None if bounds is None else bounds[1])
+            stated = _stated_number(written, most=None if bounds is None or is_binary else bounds[1])
+            number = YES_NO.get(_bare_word(written), stated) if is_binary else stated
 
-        if not is_number(written):
+        if is_binary:
+            if not isinstance(number, (bool, int, float)):
+                raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
+            if number not in (0, 1):
+                raise JudgementError(f"{key!r} is {number}, neither 0 nor 1")
+            declared = output.outputs.get(key, {}).get("type", "boolean" if isinstance(written, bool) else None)
+            return float(number), bool(number) if declared == "boolean" else int(number)
+
+        if not is_number(number):
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
-            raise JudgementError(f"{key!r} is {kind_of(written)}, not a {expected}")
-        if bounds is not None and not bounds[0] <= written <= bounds[1]:
-            raise JudgementError(f"{key!r} is {written}, outside of {bounds[0]:g} to {bounds[1]:g}")
-        return float(written), written
-
-    def _read_binary(self, written: JSON) -> tuple[float, JSON]:
-        """Return a score of yes or no as 1.0 or 0.0, and as a value of the type that the outputs declare.
-
-        Raises:
-            JudgementError: the score is neither a boolean, nor 0 or 1, nor a word for yes or no.
-        """
-        key = self._output.score
-        number = YES_NO.get(_bare_word(written), _stated_number(written)) if isinstance(written, str) else written
-        if not isinstance(number, (bool, int, float)):
-            raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
-        if number not in (0, 1):
-            raise JudgementError(f"{key!r} is {number}, neither 0 nor 1")
-
-        declared = self._output.outputs.get(key, {}).get("type")
-        if declared == "boolean" or (declared is None and isinstance(written, bool)):
-            return float(number), bool(number)
-        return float(number), int(number)
+            raise JudgementError(f"{key!r} is {kind_of(number)}, not a {expected}")
+        if bounds is not None and not bounds[0] <= number <= bounds[1]:
+            raise JudgementError(f"{key!r} is {number}, outside of {bounds[0]:g} to {bounds[1]:g}")
+        return float(number), number
 
     def _read_label(self, written: JSON) -> tuple[float, JSON]:
         """Return the number of the label that the score names, and the label.
@@ -510,34 +518,7 @@ _AROUND = " \t*_`\"'"  # Markdown and quotes around a value
 _SCORE_TAG_OF_AZURE, _REASON_TAG_OF_AZURE = "S2", "S1"  # in prompts of older releases of Azure AI Evaluation
 
 
-@dataclass(frozen=True)
-class _ReplyKeys:
-    """The key of the score, the key of the reason, and `all` keys, including these, in a reply."""
-
-    score: str
-    reason: str | None
-    all: tuple[str, ...]
-
-    def rename(self, values: _Candidate) -> _Candidate:
-        """Return a reply's values under the prompt's own keys.
-
-        Case does not count, and a score under another common name, such as `rating`, is renamed.
-        """
-        # `Score` is read as `score`, unless the reply has `score`, too.
-        own_keys = {key.casefold(): key for key in self.all if key not in values}
-        renamed = {own_keys.get(name.strip().casefold(), name): value for name, value in values.items()}
-
-        if self.score in renamed:
-            return renamed
-        # Another usual name counts only if the prompt does not use it for another output.
-        for name in SCORE_NAMES:
-            if name not in self.all and isinstance(renamed.get(name), (str, int, float)):
-                renamed[self.score] = renamed.pop(name)
-                break
-        return renamed
-
-
-def _candidates_by_form(text: str, keys: _ReplyKeys) -> Iterator[list[_Candidate]]:
+def _candidates_by_form(text: str, output: ResolvedOutput) -> Iterator[list[_Candidate]]:
     """Yield the candidates of each form in a reply, the most certain form first.
 
     If the reply contains JSON, complete or broken, only JSON and tags count, because its strings may contain other
@@ -546,41 +527,41 @@ def _candidates_by_form(text: str, keys: _ReplyKeys) -> Iterator[list[_Candidate
     Raises:
         JudgementError: an object contains a key twice with different values.
     """
-    from_objects = _from_objects(text, keys)
+    from_objects = _from_objects(text, output)
     yield from_objects
-    yield _from_tags(text, keys)
+    yield _from_tags(text, output)
     if not from_objects and not _OBJECT_START.search(text):
-        yield [{keys.score: mark["score"]} for mark in _MARK.finditer(text)]
-        yield _from_lines(text, keys)
-        yield _from_bare(text, keys)
+        yield [{output.score: mark["score"]} for mark in _MARK.finditer(text)]
+        yield _from_lines(text, output)
+        yield _from_bare(text, output)
 
 
-def _from_objects(text: str, keys: _ReplyKeys) -> list[_Candidate]:
+def _from_objects(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the JSON objects in a reply that have a score; if none has, only the last object."""
     scored: list[_Candidate] = []
     last: _Candidate | None = None
     for last in _objects(text):
-        scored += islice(_scored_objects(last, keys, 0), _MOST_CANDIDATES)
-    return [keys.rename(last)] if not scored and last is not None else scored
+        scored += islice(_scored_objects(last, output, 0), _MOST_CANDIDATES)
+    return [output.rename(last)] if not scored and last is not None else scored
 
 
-def _scored_objects(value: JSON, keys: _ReplyKeys, depth: int) -> Iterator[_Candidate]:
+def _scored_objects(value: JSON, output: ResolvedOutput, depth: int) -> Iterator[_Candidate]:
     """Yield the objects with a score in a value, down to a few levels. Each also has the entries of outer objects."""
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:
         for item in value:
-            yield from _scored_objects(item, keys, depth + 1)
+            yield from _scored_objects(item, output, depth + 1)
 
     if not isinstance(value, dict):
         return
 
-    renamed = keys.rename(value)
-    if keys.score in renamed:
+    renamed = output.rename(value)
+    if output.score in renamed:
         yield renamed
     elif depth < _DEEPEST:
         for member in renamed.values():
-            for scored in _scored_objects(member, keys, depth + 1):
+            for scored in _scored_objects(member, output, depth + 1):
                 yield {**renamed, **scored}
 
 
@@ -596,26 +577,18 @@ def _objects(text: str) -> Iterator[_Candidate]:
     position = 0
     while attempts and (start := _OBJECT_START.search(text, position)):
         try:
-            value, position = _object_at(text, start.start())
+            value, position = _decode(text, start.start())
         except (ValueError, RecursionError):
-            attempts -= 1
-            position = start.end()
-            continue
+            # A Python literal has apostrophes, or a comma after the last item.
+            scanner = PythonScanner(text, start.start())
+            try:
+                value, position = scanner.value(), scanner.position
+            except (ValueError, RecursionError):
+                attempts -= 1
+                position = start.end()
+                continue
         if isinstance(value, dict):
             yield value
-
-
-def _object_at(text: str, position: int) -> tuple[JSON, int]:
-    """Return the value at a position, JSON or a Python literal (apostrophes, a trailing comma), and its end.
-
-    Raises:
-        ValueError: the text there is neither.
-    """
-    try:
-        return _decode(text, position)
-    except ValueError:
-        scanner = PythonScanner(text, position)
-        return scanner.value(), scanner.position
 
 
 def _unique_keys(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
@@ -634,17 +607,17 @@ _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
 ).raw_decode
 
 
-def _from_tags(text: str, keys: _ReplyKeys) -> list[_Candidate]:
+def _from_tags(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the candidates in tags such as `<score>4</score>`, with the other values in their own tags."""
-    tags = {key: [key] for key in keys.all}
-    tags[keys.score].append(_SCORE_TAG_OF_AZURE)
-    if keys.reason:
-        tags[keys.reason].append(_REASON_TAG_OF_AZURE)
+    tags = {key: [key] for key in output.names}
+    tags[output.score].append(_SCORE_TAG_OF_AZURE)
+    if output.reason:
+        tags[output.reason].append(_REASON_TAG_OF_AZURE)
 
     texts = {key: _tag_texts(text, names) for key, names in tags.items()}
     # With several scores, each is a candidate. The other values are those of their last tags.
     last_texts: _Candidate = {key: values[-1] for key, values in texts.items() if values}
-    return [{**last_texts, keys.score: score} for score in texts[keys.score]]
+    return [{**last_texts, output.score: score} for score in texts[output.score]]
 
 
 def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
@@ -658,12 +631,12 @@ def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
     return []
 
 
-def _from_lines(text: str, keys: _ReplyKeys) -> list[_Candidate]:
+def _from_lines(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the candidates in lines such as `Score: 4`, with the reason from another line."""
-    reasons = list(_after_labels(text, (keys.reason or "reason", *REASON_NAMES)))
-    reason: _Candidate = {keys.reason: reasons[-1]} if keys.reason is not None and reasons else {}
-    scores = islice(_after_labels(text, (keys.score, *SCORE_NAMES)), _MOST_CANDIDATES)
-    return [{**reason, keys.score: score} for score in scores]
+    reasons = list(_after_labels(text, (output.reason or "reason", *REASON_NAMES)))
+    reason: _Candidate = {output.reason: reasons[-1]} if output.reason is not None and reasons else {}
+    scores = islice(_after_labels(text, (output.score, *SCORE_NAMES)), _MOST_CANDIDATES)
+    return [{**reason, output.score: score} for score in scores]
 
 
 def _after_labels(text: str, names: Iterable[str]) -> Iterator[str]:
@@ -677,7 +650,7 @@ def _after_labels(text: str, names: Iterable[str]) -> Iterator[str]:
     return (label["rest"].strip(_AROUND) for label in re.finditer(line, text, re.IGNORECASE | re.MULTILINE))
 
 
-def _from_bare(text: str, keys: _ReplyKeys) -> list[_Candidate]:
+def _from_bare(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the candidates in a reply that is only a score: the whole line, and its part after a label.
 
     The list is empty if the reply has several lines or more than a few words.
@@ -689,7 +662,7 @@ def _from_bare(text: str, keys: _ReplyKeys) -> list[_Candidate]:
         return []
 
     scores = [score.strip(_AROUND) for score in dict.fromkeys((line, bare["score"]))]
-    return [{keys.score: score} for score in scores if score[:1].isdigit() or len(score.split()) <= _MOST_WORDS]
+    return [{output.score: score} for score in scores if score[:1].isdigit() or len(score.split()) <= _MOST_WORDS]
 
 
 # -- the schema in a request

@@ -372,8 +372,7 @@ _STEP_3 = (
 )  # fmt: skip
 # last endings, which are removed: `revival` → reviv, `adjustment` → adjust
 _STEP_4 = tuple(
-    (ending, "")
-    for ending in "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
+    (ending, "") for ending in "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split()
 )
 
 
