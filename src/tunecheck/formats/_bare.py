@@ -71,7 +71,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     Raises:
         UnreadableError: a tool is called by name, but its arguments cannot be read.
     """
-    if _take_quoted(body, collector, read_text) or (not body.startswith("<", limit) and _take_lines(body, collector)):
+    if (not body.startswith("<", limit) and _take_lines(body, collector)) or _take_quoted(body, collector, read_text):
         return True
 
     position = 0  # where the search continues

@@ -237,7 +237,7 @@ class TextReader:
             UnreadableError: the value is a call that cannot be read.
         """
         call_list = _CALL_LIST.match(body, position)
-        if call_list:
+        if call_list and not collector.gated:  # else `take_bare` reads it, call by call
             return _take_call_list(body, call_list, collector)
 
         is_literal = False
@@ -376,22 +376,16 @@ _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector) -> int | None:
     """Collect the calls of a list, `[f(a=1)]`, at the end of a line. Return its end, or None if the list is prose.
 
-    Prose is, for example, a link in Markdown or a remark in brackets. A gated collector takes only calls of known
-    tools.
+    Prose is, for example, a link in Markdown or a remark in brackets.
 
     Raises:
         UnreadableError: the text is surely a list of calls, but cannot be read.
     """
-    if collector.gated and not collector.knows(opening["name"]):
-        return None
-
     collector.ambiguous = True
     scanner = CallScanner(body, opening.start(), collector)
     try:
         calls = scanner.calls()
     except UnreadableError:
-        if collector.gated:
-            return None  # `take_bare` reads it again, call by call
         ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
         if ends_like_calls or _CERTAIN_CALL_LIST.match(body, opening.start()):
             collector.format = collector.format or "bfcl_text"
