@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps, object_or_empty, plain, value_of
@@ -147,13 +147,20 @@ _SHOWN = 60  # characters of a name in a problem, which is one line
 class UnreadableError(ValueError):
     """An announced call that cannot be read. Its text is one line: the problem and its place."""
 
+    cause: ClassVar[str | None] = None
+    """The cause of such a reading, see `Reading`."""
+
 
 class CutOffError(UnreadableError):
     """A call that is cut off at the end of the text."""
 
+    cause = "cut_off"
+
 
 class ThoughtCallError(UnreadableError):
     """A call inside a thought that the text does not close."""
+
+    cause = "call_in_reasoning"
 
 
 def quoted(name: object) -> str:

@@ -376,12 +376,19 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
 def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
     """Open a data file with the defaults in its YAML file.
 
-    If these have no column mapping and the file is a training file, its conversations become rows.
+    If these have no column mapping and the file is a training file, its conversations become rows. The YAML file
+    overrides the defaults of the training file's form.
     """
     path = locate(given, folders)
     source, declared = file_source(path), read_sidecar(path)
     form = None if declared.column_mapping else training_form(source)
-    return Dataset(source, defaults=declared) if form is None else _open_training_file(source, form, declared)
+    if form is None:
+        return Dataset(source, defaults=declared)
+
+    from tunecheck.datasets._training import TrainingSource
+
+    given = {key: value for key, value in vars(declared).items() if value}
+    return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 
 
 def training_form(source: Source) -> Form | None:
@@ -397,14 +404,6 @@ def training_form(source: Source) -> Form | None:
     from tunecheck.datasets._training import form_of  # and what reads each form
 
     return form_of(first[0])
-
-
-def _open_training_file(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
-    """Return a training file as a data set of its form; what its YAML file declares overrides the form's defaults."""
-    from tunecheck.datasets._training import TrainingSource
-
-    given = {key: value for key, value in vars(declared).items() if value}
-    return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 
 
 def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
@@ -427,9 +426,7 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
 
     if isinstance(data, (str, PathLike)):
         return _open_file(os.fspath(data), folders)
-    if isinstance(data, Dataset):
-        return data
-    return Dataset(_in_memory(data, f"{name}:{argument}"))
+    return data if isinstance(data, Dataset) else Dataset(_in_memory(data, f"{name}:{argument}"))
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
@@ -450,24 +447,12 @@ def _in_memory(data: object, name: str | None = None) -> Source:
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
         source = StreamSource(data)
     else:
-        _refuse_type(data)
+        wanted = "a path, a DataFrame, or a list or iterable with one dict per row"
+        raise DataError(f"data is of type {type(data).__name__}, which has no rows: pass {wanted}")
 
     if name is not None:
         source.name = source.label = name
     return source
-
-
-def _refuse_type(data: object) -> NoReturn:
-    """Raise DataError for data of an unsupported type, with advice for frequent mistakes."""
-    hint = "expected a path, a list of dicts, a DataFrame, or an iterable of dicts"
-    if isinstance(data, Mapping):
-        hint = "pass a list with one dict per row"
-    elif isinstance(data, IOBase):
-        hint = "give the file's path instead of an open file"
-    elif hasattr(data, "__aiter__"):
-        hint = "collect an asynchronous iterable into a list first"
-
-    raise DataError(f"data is of type {type(data).__name__}, which has no rows: {hint}")
 
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
@@ -516,13 +501,12 @@ def locate(given: str, search: Sequence[Path]) -> Path:
 
 def _require_regular(path: Path) -> Path:
     """Return the path if it is a regular file; else raise DataError, which suggests a data file in a folder."""
+    if path.is_file():
+        return path
+    hint = "".join(f", such as {str(path / name)!r}" for name in sorted(_data_files(path))[:1])
     if path.is_dir():
-        names = sorted(_data_files(path))
-        hint = f", such as {str(path / names[0])!r}" if names else ""
         raise DataError(f"{path} is a folder; give one of the data files in it{hint}")
-    if not path.is_file():
-        raise DataError(f"{path} is not a regular file: give a data file")
-    return path
+    raise DataError(f"{path} is not a regular file: give a data file")
 
 
 def _data_files(folder: Path) -> list[str]:

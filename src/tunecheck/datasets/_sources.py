@@ -120,13 +120,14 @@ class FileSource(Source):
             return None
         return status.st_size, status.st_mtime_ns
 
-    def refuse_nul(self, number: int) -> NoReturn:
-        """Raise DataError for a line with NUL bytes."""
-        self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
-
-    def refuse_encoding(self, error: UnicodeDecodeError, number: int) -> NoReturn:
-        """Raise DataError for a line that is not UTF-8."""
-        self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
+    def decode_line(self, line: bytes, number: int) -> str:
+        """Return a line as text; raise DataError if it is not UTF-8 or has NUL bytes."""
+        if b"\0" in line:
+            self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
@@ -237,27 +238,16 @@ class JsonLinesSource(FileSource):
 
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         """Raise DataError for a line that is not JSON, with the most probable cause."""
-        if b"\0" in line:
-            self.refuse_nul(number)
-
-        container = {b"[": f"an array{_ARRAY_HINT}", b"{": "an object; write each object on one line"}.get(
-            line.lstrip(_BLANK)[:1]
-        )
+        text = self.decode_line(line, number).strip()
+        if not isinstance(error, json.JSONDecodeError):
+            self.refuse(f"{_predicate(error)}; each line must be one object of plain JSON", number)
 
         # JSON that breaks off at the end of the line was probably written over several lines.
-        if isinstance(error, json.JSONDecodeError):
-            ends_within_value = error.pos >= len(error.doc.rstrip())
-            if container and ends_within_value:
-                self.refuse(f"holds only the beginning of {container}", number)
-            problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
-            self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
-
-        try:
-            # Not a mistake of syntax: the line is not UTF-8, or holds a value that cannot be read.
-            line.decode("utf-8")
-        except UnicodeDecodeError as encoding:
-            self.refuse_encoding(encoding, number)
-        self.refuse(f"{_predicate(error)}; each line must be one object of plain JSON", number)
+        if error.pos >= len(error.doc.rstrip()) and text.startswith(("[", "{")):
+            container = "an object; write each object on one line" if text[0] == "{" else f"an array{_ARRAY_HINT}"
+            self.refuse(f"holds only the beginning of {container}", number)
+        problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
+        self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
 
 
 class JsonArraySource(FileSource):

@@ -71,31 +71,18 @@ class CsvSource(FileSource):
         """
         # The limit applies to the whole process and cannot be set per reader, so it is only raised.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
-        reader = csv.reader(self._text_lines(digest), strict=True)
+        numbered = enumerate(self.lines(digest), 1)
+        reader = csv.reader((f"{self.decode_line(line, number)}\n" for number, line in numbered), strict=True)
 
         start = 1
-        while True:
-            try:
-                cells = next(reader, None)
-            except csv.Error as error:
-                self._refuse_quoting(error, start, reader.line_num)
-
-            if cells is None:
-                return
-            if cells:
-                yield start, cells
-            # A cell in quotes may contain line breaks, so the next row starts after the last line that was read.
-            start = reader.line_num + 1
-
-    def _text_lines(self, digest: Digest | None) -> Iterator[str]:
-        """Yield the lines as text with line feeds; raise DataError for a line that is not UTF-8."""
-        for number, line in enumerate(self.lines(digest), 1):
-            if b"\0" in line:
-                self.refuse_nul(number)
-            try:
-                yield line.decode("utf-8") + "\n"
-            except UnicodeDecodeError as error:
-                self.refuse_encoding(error, number)
+        try:
+            for cells in reader:
+                if cells:
+                    yield start, cells
+                # A cell in quotes may contain line breaks, so the next row starts after the last line that was read.
+                start = reader.line_num + 1
+        except csv.Error as error:
+            self._refuse_quoting(error, start, reader.line_num)
 
     def _check_header(self, header: list[str], number: int) -> None:
         """Raise DataError for a header that names a column twice, or seems to be separated by semicolons or tabs."""

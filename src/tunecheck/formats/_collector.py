@@ -8,7 +8,7 @@ or prose count as calls only with the name of a tool.
 """
 
 import re
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import (
@@ -18,7 +18,6 @@ from tunecheck.calls._model import (
     CutOffError,
     FunctionCall,
     Reading,
-    ThoughtCallError,
     UnreadableError,
     check_size,
     decode,
@@ -248,16 +247,13 @@ class CallCollector:
         self.calls.append(call)
 
 
-def failed_reading(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
+def failed_reading(text: str, collector: CallCollector, error: UnreadableError | RecursionError) -> Reading:
     """Return the reading of a text with an unreadable call: the calls before it, and the error as its problem."""
-    problem, cause = " ".join(str(error).split()), None
-    if isinstance(error, CutOffError):
-        problem, cause = f"the last call is cut off: {problem}", "cut_off"
-    elif isinstance(error, ThoughtCallError):
-        cause = "call_in_reasoning"
-
-    thoughts = "\n".join(collector.thoughts)
-    return Reading(tuple(collector.calls), text, collector.format, problem[:_MAX_PROBLEM], thoughts, cause)
+    if isinstance(error, RecursionError):  # the stack was nearly full before the text was read
+        error = UnreadableError("nested too deeply")
+    begin = "the last call is cut off: " if isinstance(error, CutOffError) else ""
+    problem = f"{begin}{' '.join(str(error).split())}"[:_MAX_PROBLEM]
+    return replace(collector.reading(), text=text, problem=problem, cause=error.cause)
 
 
 # the rest of a text that ends inside a name, an object or a tag: `get_ti`, `{"a`, `<tool`

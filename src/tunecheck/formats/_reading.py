@@ -158,10 +158,8 @@ def read_python_calls(text: str) -> Reading:
         check_size(text)
         for call in scanner.all_calls():
             collector.add("bfcl_text", call.name, call.arguments)
-    except UnreadableError as error:
+    except (UnreadableError, RecursionError) as error:
         return failed_reading(text, collector, error)
-    except RecursionError:
-        return failed_reading(text, collector, UnreadableError("nested too deeply"))
     return collector.reading()
 
 

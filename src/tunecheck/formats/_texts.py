@@ -91,10 +91,8 @@ class TextReader:
         collector = self._new_collector()
         try:
             has_calls = self._take_text(text, collector)
-        except UnreadableError as error:
+        except (UnreadableError, RecursionError) as error:
             return failed_reading(text, collector, error)
-        except RecursionError:  # the stack was nearly full before this call
-            return failed_reading(text, collector, UnreadableError("nested too deeply"))
 
         if has_calls and (collector.calls or collector.texts):
             return collector.reading()
