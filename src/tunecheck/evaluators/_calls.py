@@ -474,45 +474,31 @@ class MatchEvaluator(CallEvaluator):
             ValueError: the ground truth or the tool definitions cannot be read, or there is no ground truth.
         """
         comparison = self.compare(response, ground_truth, tool_definitions)
+        functions = arguments = None  # the row expects no call
         if comparison.expects_call:
-            return self._judge_calls(comparison)
-        if comparison.has_call:
-            return self._match_verdict(0.0, False, comparison.faults)
-        return self._judge_answer(comparison)
+            functions, arguments = comparison.functions_match, comparison.arguments_match
+        passed = bool(functions and arguments)
+        score = float(passed)
 
-    def _judge_calls(self, comparison: CallComparison) -> Verdict:
-        """Judge a row that expects a call: functions and arguments must be right."""
-        functions, arguments = comparison.functions_match, comparison.arguments_match
-        passed = functions and arguments
         faults = () if passed else comparison.faults
-        return self._match_verdict(float(passed), passed, faults, functions=functions, arguments=arguments)
+        if not comparison.expects_call and not comparison.has_call:
+            score = _similarity(comparison)
+            passed = score >= self._threshold
+            fault = Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)
+            faults = () if passed else (fault,)
 
-    def _judge_answer(self, comparison: CallComparison) -> Verdict:
-        """Judge an answer without a call by its ROUGE-L similarity to the expected text.
+        judged = verdict(_MATCH, score=score, passed=passed, threshold=self._threshold, faults=faults)
+        return {"fcall_match": functions, "fcall_args_match": arguments} | judged
 
-        Raises:
-            ValueError: the ground truth is empty.
-        """
-        from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
-        if not comparison.ground_truth.text.strip():
-            raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
+def _similarity(comparison: CallComparison) -> float:
+    """Return the ROUGE-L similarity of an answer without a call to the expected text.
 
-        score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
-        passed = score >= self._threshold
-        fault = Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)
-        return self._match_verdict(score, passed, () if passed else (fault,))
+    Raises:
+        ValueError: the ground truth is empty.
+    """
+    from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
-    def _match_verdict(
-        self,
-        score: float,
-        passed: bool,
-        faults: Iterable[Fault] = (),
-        *,
-        functions: bool | None = None,
-        arguments: bool | None = None,
-    ) -> Verdict:
-        """Return the verdict on `match` with its two parts; None for a part means that the row expects no call."""
-        return {"fcall_match": functions, "fcall_args_match": arguments} | verdict(
-            _MATCH, score=score, passed=passed, threshold=self._threshold, faults=faults
-        )
+    if not comparison.ground_truth.text.strip():
+        raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
+    return rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)

@@ -21,9 +21,9 @@ The cost of a pair is the sum over its differing arguments:
 | another text     | from 900 (nothing similar) down to 500 (equal without case)         |
 """
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -277,23 +277,21 @@ def _respell(
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):
         return actual, expected
 
-    names = set(definitions or ())
     spellings: dict[str, str] = {}
     for name in definitions or ():
         spellings.setdefault(_counted_name(name, policy), name)
 
-    def respelled(call: FunctionCall) -> FunctionCall:
-        """Return the call with the first known spelling of its name; a known name stays."""
-        if call.name in names:
-            return call
+    def respelled(call: FunctionCall, names: Set[str]) -> FunctionCall:
+        """Return the call with the first known spelling of its name; one of the known names stays."""
         name = spellings.get(_counted_name(call.name, policy), call.name)
-        return call if name == call.name else replace(call, name=name)
+        return call if call.name in names else replace(call, name=name)
 
-    respelled_expected = [respelled(call) for call in expected]
+    names = {*(definitions or ())}
+    respelled_expected = [respelled(call, names) for call in expected]
     for call in respelled_expected:
-        names.add(call.name)
         spellings.setdefault(_counted_name(call.name, policy), call.name)
-    return [respelled(call) for call in actual], respelled_expected
+    names |= {call.name for call in respelled_expected}
+    return [respelled(call, names) for call in actual], respelled_expected
 
 
 def _counted_name(name: str, policy: MatchPolicy) -> str:
@@ -502,16 +500,11 @@ def _bytes_of(call: FunctionCall) -> bytes:
 
 def _pair_next_equal(names: Sequence[str], others: Sequence[str]) -> Positions:
     """Pair each name with the next equal name among the others, never with one before the last paired name."""
-    columns_of: dict[str, list[int]] = defaultdict(list)
-    for column, name in enumerate(others):
-        columns_of[name].append(column)
-
     pairs: Positions = []
     first_free = 0  # the first column that may still be used
     for row, name in enumerate(names):
-        columns = columns_of[name]
-        index = bisect_left(columns, first_free)
-        if index < len(columns):
-            pairs.append((row, columns[index]))
-            first_free = columns[index] + 1
+        with suppress(ValueError):  # no further call of this name
+            column = others.index(name, first_free)
+            pairs.append((row, column))
+            first_free = column + 1
     return pairs

@@ -380,7 +380,6 @@ class JudgeLoop:
         self._at_end = at_end
         self._lock = threading.Lock()
         self._thread: LoopThread | None = None
-        self._process = os.getpid()
         self._end: weakref.finalize[Any, Any] | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -409,8 +408,7 @@ class JudgeLoop:
     def _started_loop(self) -> LoopThread:
         """Return the running loop; start a thread for it if there is none, also in a forked process."""
         with self._lock:
-            if self._thread is None or self._process != os.getpid():  # a forked process does not have this thread
-                self._process = os.getpid()
+            if self._thread is None or not self._thread.thread.is_alive():  # a forked process does not have this thread
                 self._thread = LoopThread("tunecheck-judge")
                 # Not a bound method, which would keep this object alive.
                 self._end = weakref.finalize(self, _finish, self._thread, self._at_end)
