@@ -387,8 +387,8 @@ def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
 
     from tunecheck.datasets._training import TrainingSource
 
-    given = {key: value for key, value in vars(declared).items() if value}
-    return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
+    declared_fields = {key: value for key, value in vars(declared).items() if value}
+    return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **declared_fields))
 
 
 def training_form(source: Source) -> Form | None:

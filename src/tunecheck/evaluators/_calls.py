@@ -477,15 +477,15 @@ class MatchEvaluator(CallEvaluator):
         functions = arguments = None  # the row expects no call
         if comparison.expects_call:
             functions, arguments = comparison.functions_match, comparison.arguments_match
-        passed = bool(functions and arguments)
-        score = float(passed)
 
-        faults = () if passed else comparison.faults
-        if not comparison.expects_call and not comparison.has_call:
+        if comparison.expects_call or comparison.has_call:
+            passed = bool(functions and arguments)
+            score, faults = float(passed), [] if passed else comparison.faults
+        else:
             score = _similarity(comparison)
             passed = score >= self._threshold
             fault = Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)
-            faults = () if passed else (fault,)
+            faults = [] if passed else [fault]
 
         judged = verdict(_MATCH, score=score, passed=passed, threshold=self._threshold, faults=faults)
         return {"fcall_match": functions, "fcall_args_match": arguments} | judged

@@ -62,12 +62,11 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
     if not isinstance(expected, (int, float, str)) or not isinstance(actual, (int, float, str)):
         return "other"
 
-    if isinstance(expected, str) and isinstance(actual, str):
-        if plain_words(expected) == plain_words(actual):
-            return "case_or_spacing"
-    elif isinstance(expected, str) or isinstance(actual, str):
-        number, text = (actual, expected) if isinstance(expected, str) else (expected, actual)
-        if _is_number_in_text(number, str(text)):
+    if isinstance(expected, str) and isinstance(actual, str) and plain_words(expected) == plain_words(actual):
+        return "case_or_spacing"
+    # Either value may be the text.
+    for number, text in ((expected, actual), (actual, expected)):
+        if isinstance(text, str) and not isinstance(number, str) and _is_number_in_text(number, text):
             return "number_as_text"
 
     if same_moment(expected, actual):
