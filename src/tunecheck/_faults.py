@@ -227,10 +227,8 @@ def _words(fault: Fault) -> str:
     match fault.code:
         case "missing_call":
             return f"missing call {_call(fault.call, fault.expected, any_of=fault.any_of)}"
-        case "extra_call":
-            return f"extra call {_call(fault.call, fault.actual)}"
-        case "call_out_of_order":
-            return f"call out of order {_call(fault.call, fault.actual)}"
+        case "extra_call" | "call_out_of_order":
+            return f"{fault_titles()[fault.code]} {_call(fault.call, fault.actual)}"
         case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
             return f"wrong function: {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
         case "missing_argument" | "wrong_argument.missing":
@@ -382,7 +380,7 @@ def verdict(
         metric: score,
         f"{metric}_score": score,
         f"{metric}_passed": passed,
-        f"{metric}_result": _result(passed),
+        f"{metric}_result": _RESULTS[None if passed is None else bool(passed)],
         f"{metric}_reason": reason,
         f"{metric}_status": status,
         f"{metric}_threshold": threshold,
@@ -390,11 +388,8 @@ def verdict(
     }
 
 
-def _result(passed: bool | None) -> str:
-    """Return the `<metric>_result` of a verdict: "pass", "fail", or "not_applicable" for None."""
-    if passed is None:
-        return "not_applicable"
-    return "pass" if passed else "fail"
+_RESULTS = {True: "pass", False: "fail", None: "not_applicable"}
+"""The `<metric>_result` of a verdict by whether it passed."""
 
 
 # -- codes of faults and causes

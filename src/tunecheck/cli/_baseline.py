@@ -1,7 +1,7 @@
 """`--no-worse-than RUN --margin M`, `--better-than RUN`: gates that compare a run with another one.
 
-**Before the run**: `check_base` checks the options, and `read_base` reads the base run, pairs its rows with those that
-will be judged, and computes the gate's power (`Power`).
+**Before the run**: `check_base` (in `_gates`) checks the options. Then `read_base` reads the base run, pairs its rows
+with those that will be judged, and computes the gate's power (`Power`).
 
 **After the run**: `Base.check` compares the run with the base. Each tested metric has an outcome:
 
@@ -190,34 +190,6 @@ def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
     rows = plural(difference.n, "row") if difference.n else ""
     direction = "lower is better" if rows and not metric.higher_is_better else ""
     return ", ".join(filter(None, (text, judge_text(metric), rows, direction)))
-
-
-def check_base(options: Options) -> None:
-    """Check that the options of gates against a run are complete and fit together.
-
-    Raises:
-        ConfigurationError: an option is missing, has a wrong value, or excludes another.
-    """
-    base, margin, undecided = options.no_worse_than, options.margin, options.undecided
-    needed = "needs --no-worse-than RUN or --better-than RUN: add one, or leave"
-    problems = (
-        (undecided not in (None, "fail", "pass"), f"--undecided: expected fail or pass, got {undecided!r}"),
-        (undecided is not None and options.against is None, f"--undecided {needed} --undecided out"),
-        (options.until_decided and options.against is None, f"--until-decided {needed} --until-decided out"),
-        (base is not None and options.better_than is not None, "--no-worse-than and --better-than: give one of them"),
-        (
-            base is not None and margin is None,
-            f"--no-worse-than {base} needs --margin, e.g. 0.02 for a loss of two points",
-        ),
-        (base is None and margin is not None, "--margin needs --no-worse-than RUN: the run to compare with"),
-        (
-            margin is not None and not 0 <= margin < math.inf,
-            f"--margin: expected a number of 0 or more, got {margin!r}",
-        ),
-    )
-    for is_wrong, problem in problems:
-        if is_wrong:
-            raise ConfigurationError(problem)
 
 
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:

@@ -34,6 +34,7 @@ from tunecheck._messages import did_you_mean, plural
 from tunecheck.pipeline._finished_rows import PASS_RATE
 
 if TYPE_CHECKING:
+    from tunecheck.cli._evaluate.options import Options
     from tunecheck.comparison._judged import Correction
 
 ROW_KINDS = ("call", "answer")
@@ -302,6 +303,34 @@ def parse_gate(text: str) -> Gate:
 
     advice = "write metric>=number, e.g. 'function_call_match>=0.8'. Allowed operators: >= > <= < =="
     raise ConfigurationError(f"--fail-under {text!r} cannot be read: {advice}")
+
+
+def check_base(options: Options) -> None:
+    """Check that the options of gates against a run are complete and fit together.
+
+    Raises:
+        ConfigurationError: an option is missing, has a wrong value, or excludes another.
+    """
+    base, margin, undecided = options.no_worse_than, options.margin, options.undecided
+    needed = "needs --no-worse-than RUN or --better-than RUN: add one, or leave"
+    problems = (
+        (undecided not in (None, "fail", "pass"), f"--undecided: expected fail or pass, got {undecided!r}"),
+        (undecided is not None and options.against is None, f"--undecided {needed} --undecided out"),
+        (options.until_decided and options.against is None, f"--until-decided {needed} --until-decided out"),
+        (base is not None and options.better_than is not None, "--no-worse-than and --better-than: give one of them"),
+        (
+            base is not None and margin is None,
+            f"--no-worse-than {base} needs --margin, e.g. 0.02 for a loss of two points",
+        ),
+        (base is None and margin is not None, "--margin needs --no-worse-than RUN: the run to compare with"),
+        (
+            margin is not None and not 0 <= margin < math.inf,
+            f"--margin: expected a number of 0 or more, got {margin!r}",
+        ),
+    )
+    for is_wrong, problem in problems:
+        if is_wrong:
+            raise ConfigurationError(problem)
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:

@@ -42,7 +42,7 @@ from tunecheck.cli import _running as running
 from tunecheck.cli._console import check_output
 from tunecheck.cli._evaluate import evaluator_choice
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._gates import Gate, parse_gate
+from tunecheck.cli._gates import Gate, check_base, parse_gate
 from tunecheck.cli._options import Invocation, parse_names
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
@@ -106,6 +106,9 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
 # -- a prepared run
 
 R = TypeVar("R")
+
+_SCORING_OPTIONS = ("workers", "evaluator_timeout", "group_by", "cluster", "primary", "calls")
+"""Options that are arguments of `evaluate()` and `score()` under the same name."""
 
 
 @dataclass(frozen=True)
@@ -183,21 +186,9 @@ class PreparedRun:
 
     def _start(self, run: Callable[..., R], title: str) -> R:
         """Call the function with the evaluators and settings of this run; `title` is shown while it runs."""
-        from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
-
-        options = self.options
-        return run(
-            evaluators=self.evaluators,
-            evaluator_config=self.config,
-            workers=options.workers,
-            evaluator_timeout=options.evaluator_timeout or DEFAULT_TIMEOUT_S,
-            group_by=options.group_by or (),
-            cluster=options.cluster,
-            primary=options.primary,
-            calls=options.calls,
-            trust=self.trust,
-            **running.run_arguments(options, title, max_cost=options.max_cost),
-        )
+        given = {name: value for name, value in self.options.given().items() if name in _SCORING_OPTIONS}
+        shared = running.run_arguments(self.options, title, max_cost=self.options.max_cost, trust=self.trust)
+        return run(evaluators=self.evaluators, evaluator_config=self.config, **given, **shared)
 
     def _until_decided(self) -> dict[str, Any]:
         """Return the arguments for a run that stops once its gate is decided; empty for other runs."""
@@ -318,12 +309,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     if grouping:
         options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *grouping])))
 
-    against = (options.no_worse_than, options.better_than, options.margin, options.undecided)
-    if options.until_decided or any(value is not None for value in against):
-        from tunecheck.cli._baseline import check_base  # heavy, and most runs have no such gate
-
-        check_base(options)
-
+    check_base(options)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.on is not None and not options.on.partition(":")[0].isidentifier():
@@ -347,7 +333,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
 
 def _with_base(prepared: PreparedRun) -> PreparedRun:
     """Return the prepared run with the base run of its gate, read and paired with these rows."""
-    from tunecheck.cli._baseline import read_base
+    from tunecheck.cli._baseline import read_base  # heavy, and most runs have no such gate
 
     options = prepared.options
     base = read_base(options, prepared.gates, prepared.evaluators, _about_to_run(prepared))
