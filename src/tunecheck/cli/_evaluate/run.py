@@ -29,7 +29,7 @@ from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
-from tunecheck.cli._running import every_row_failed, trust_of
+from tunecheck.cli._running import every_row_failed, run_summary, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
@@ -270,15 +270,11 @@ def _as_json(run: _EndedRun) -> dict[str, JSON]:
     by = {column: {value: dict(own) for value, own in groups.items()} for column, groups in result.by_group.items()}
 
     return {
-        "run": page.name,
-        "run_dir": page.folder,
+        **run_summary(result),
         "metrics": dict(result.metrics),
         "by": by,
-        "rows": result.row_count,
-        "failed_rows": result.failed_row_count,
         "gates": [outcome.as_json() for outcome in page.gates],
         "usage": dict(result.usage),
-        "simulated": result.simulated,
         "judges": {name: judge.to_json() for name, judge in page.judges.items()},
         "notes": list(page.notes),
         "reused": dict(result.reused),
