@@ -6,7 +6,10 @@
   bfcl/MODEL/GROUP/BFCL_v4_CATEGORY_result.json                  the answers in the leaderboard's layout
   bfcl_score/                                                    the leaderboard's verdicts and figures
 
-The scores are those of the written files, as `tunecheck bfcl score` gives them.
+The scores take the run's own verdicts. A row is judged again if one of these holds (`RunFiles.scores`):
+
+  the run has no verdict       the evaluator failed, or the row ended in an error
+  a recorded run is replayed   and the row's mode differs from the one inferred for the whole model
 """
 
 import contextlib
@@ -18,16 +21,17 @@ from typing import BinaryIO, Unpack
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, RunError, evaluate
 from tunecheck.datasets import Dataset
 from tunecheck.endpoints import ReplayEndpoint
-from tunecheck.episodes import BY_STEP, REASONING, ConversationTarget
+from tunecheck.episodes import BY_STEP, REASONING, CallMode, ConversationTarget, RowVerdict, mode_of
 from tunecheck.evaluation import RunArguments, result_or_unanswered
 from tunecheck.evaluators import AnyMode
 from tunecheck.pipeline import ResultRow
 from tunecheck.plugins import JSON, dumps_line, replacing
 from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
-from tunecheck_bfcl._data.files import CATEGORIES, Category
+from tunecheck_bfcl._data.files import CATEGORIES, Category, find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._scoring import Scores, score_results
+from tunecheck_bfcl._scoring import LeaderboardScorer, ResultFile, Scores, asked_in_mode
+from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 FOLDER = "bfcl"
 """The subfolder of a run's folder with the result files."""
@@ -92,14 +96,15 @@ def run_bfcl(
         **arguments,
     )
 
-    folder = result.run_dir / FOLDER / model_folder(target.name)
+    folder = result.run_dir / FOLDER
+    result_files = RunFiles(folder, target.name)
     try:
-        written = write_results(folder, Run(result.run_dir).rows())
+        result_files.write(Run(result.run_dir).rows())
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; the run itself is complete") from error
 
-    scores = score_results(folder, mode=mode, names=names, data=data) if written else None
-    return BfclOutcome(result, target.name, scores)
+    scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
+    return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)
 
 
 def _evaluators(
@@ -121,26 +126,80 @@ def _evaluators(
     return evaluators
 
 
-def write_results(folder: Path, rows: Iterable[ResultRow]) -> list[Path]:
-    """Write the rows of a finished run to one result file per category in a model's folder; return the files' paths.
+class RunFiles:
+    """Writes the result files of a run into a folder, and holds the run's verdicts on their rows."""
 
-    As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left out
-    if the correct answer is not to call, because the error would then count as correct.
-    """
-    opened: dict[Path, BinaryIO] = {}
-    with contextlib.ExitStack() as stack:
-        for row in rows:
-            category = CATEGORIES.get(str(row.get("inputs.category")))
-            if category is None or (category.check == "irrelevance" and "error.target" in row):
+    def __init__(self, folder: Path, model: str) -> None:
+        """Prepare to write a model's result files below a folder. `files` and `verdicts` are filled by `write`."""
+        self._folder, self._model = folder, model
+        self.files: dict[str, ResultFile] = {}
+        self.verdicts: dict[str, dict[str, RowVerdict | None]] = {}
+        self._text_row_ids: set[str] = set()
+        """Ids of rows with only text as result."""
+
+    def write(self, rows: Iterable[ResultRow]) -> None:
+        """Write the rows of a finished run to one result file per category, and note the run's verdict on each.
+
+        As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
+        out if the correct answer is not to call, because the error would then count as correct.
+        """
+        opened: dict[str, BinaryIO] = {}
+        with contextlib.ExitStack() as stack:
+            for row in rows:
+                category = CATEGORIES.get(str(row.get("inputs.category")))
+                if category is None or (category.check == "irrelevance" and "error.target" in row):
+                    continue
+
+                # `replacing` puts each file in place only when it is complete.
+                if category.name not in opened:
+                    path = self._add_file(category)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    opened[category.name] = stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
+
+                row_id, result = str(row.get("row_id")), row.get("outputs.result")
+                opened[category.name].write(dumps_line(_line_of(row)))
+                self.verdicts.setdefault(category.name, {})[row_id] = _recorded_verdict(row, category)
+                # `scores` needs these ids if the mode is inferred.
+                if isinstance(result, str) or mode_of([result]) == "text":
+                    self._text_row_ids.add(row_id)
+
+    def _add_file(self, category: Category) -> Path:
+        """Note a category's result file in `files`, and return its path."""
+        group = "live" if category.live else "non_live"
+        if category.multi_turn:
+            group = "multi_turn"
+        path = self._folder / result_path(self._model, group, category.name)
+        self.files[category.name] = ResultFile(path, model_folder(self._model), category)
+        return path
+
+    def scores(self, scorer: LeaderboardScorer, mode: CallMode | None) -> Scores:
+        """Return the leaderboard's scores of the written files.
+
+        A row is judged again if the run has no verdict on it or decoded it in another mode. `mode` is how the model
+        was asked; None infers it from the files.
+        """
+        leaderboard_mode = mode or asked_in_mode([*self.files.values()])
+        scores: dict[str, CategoryScore] = {}
+        for category in CATEGORIES.values():
+            if category.name not in self.files:
                 continue
 
-            # `replacing` puts each file in place only when it is complete.
-            path = folder / result_path(category)
-            if path not in opened:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                opened[path] = stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
-            opened[path].write(dumps_line(_line_of(row)))
-    return [*opened]
+            verdicts = self.verdicts[category.name]
+            judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
+            # The evaluators inferred the mode row by row; the leaderboard has one mode for a model.
+            if mode is None:
+                is_text = leaderboard_mode == "text"
+                judged_again |= {row_id for row_id in verdicts if (row_id in self._text_row_ids) != is_text}
+
+            if judged_again:
+                verdicts = {**verdicts, **scorer.score_rows(self.files[category.name], leaderboard_mode, judged_again)}
+
+            missing = len(scorer.entry_ids(category) - verdicts.keys())
+            judged = [(row_id, verdict) for row_id, verdict in verdicts.items() if verdict]
+            scores[category.name] = CategoryScore(category.name, judged, missing)
+
+        model = next(iter(self.files.values())).model
+        return Scores(True, {model: ModelScore(model, scores)}, [])
 
 
 def result_line(row_id: str, output: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -173,10 +232,9 @@ def result_line(row_id: str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     return line
 
 
-def result_path(category: Category) -> PurePath:
-    """Return the path of a category's result file in a model's folder."""
-    group = "live" if category.live else "multi_turn" if category.multi_turn else "non_live"
-    return PurePath(group, f"BFCL_v4_{category.name}_result.json")
+def result_path(model: str, group: str, category: str) -> PurePath:
+    """Return the relative path of a model's result file."""
+    return PurePath(model_folder(model), group, f"BFCL_v4_{category}_result.json")
 
 
 def model_folder(model: str) -> str:
@@ -204,3 +262,22 @@ def _line_of(row: ResultRow) -> dict[str, JSON]:
 
     prefix = "outputs."
     return result_line(row_id, {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)})
+
+
+def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
+    """Return the run's verdict on a row, or None if the evaluator failed or the row ended in an error."""
+    metric = "multi_turn_state" if category.multi_turn else "call_check"
+    prefix = f"outputs.{metric}.{metric}"
+    if f"{prefix}_passed" not in row or "error.target" in row:
+        return None
+
+    # A damaged file of rows may have values of any type.
+    passed, reason, found = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
+    properties = found if isinstance(found, dict) else {}
+    error_type, turn = properties.get("error_type"), properties.get("turn")
+    return RowVerdict(
+        passed if isinstance(passed, bool) else None,
+        error_type if isinstance(error_type, str) else None,
+        turn if isinstance(turn, int) else None,
+        reason if isinstance(reason, str) else None,
+    )

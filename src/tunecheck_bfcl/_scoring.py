@@ -19,7 +19,7 @@ Rows of the data without a result count as missing; they are not in the accuracy
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -357,6 +357,16 @@ class LeaderboardScorer:
         """Return the score of one file: the verdict on each of its rows, and the number of missing entries."""
         verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
         return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
+
+    def score_rows(self, file: ResultFile, mode: CallMode, ids: Container[str]) -> dict[str, RowVerdict]:
+        """Return the verdicts on the rows of a file with these ids."""
+        entries = read_entries(self.files, file.category)
+        records = (record for record in file.rows() if record.id in ids)
+        return {record.id: self._verdict(record, entries.get(record.id), file, mode) for record in records}
+
+    def entry_ids(self, category: Category) -> Set[str]:
+        """Return the ids of all entries of a category."""
+        return _records_by_id(self.files.data / category.questions).keys()
 
     def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         """Return the verdict on a recorded row. An unreadable row fails; a row unknown to BFCL's data is not scored."""

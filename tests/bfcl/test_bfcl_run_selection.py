@@ -12,7 +12,7 @@ from tests.tables import cases
 from tunecheck import ConfigurationError, DataError
 from tunecheck_bfcl import CATEGORIES
 from tunecheck_bfcl._data.loader import select_rows
-from tunecheck_bfcl._evaluation import model_folder, write_results
+from tunecheck_bfcl._evaluation import RunFiles
 
 
 @pytest.fixture
@@ -83,7 +83,9 @@ def test_result_files_stand_by_model_group_and_category(tmp_path: Path) -> None:
         {"row_id": "simple_java_1", "inputs.category": "simple_java", "error.target": {"type": "E", "message": "m"}},
         result_row("x", "mine", result="no"),
     ]
-    files = write_results(tmp_path / model_folder("org/model"), rows)
+    written = RunFiles(tmp_path, "org/model")
+    written.write(rows)
+    files = [file.path for file in written.files.values()]
     assert [path.relative_to(tmp_path).as_posix() for path in files] == [
         "org_model/multi_turn/BFCL_v4_multi_turn_base_result.json",
         "org_model/live/BFCL_v4_live_simple_result.json",

@@ -6,8 +6,7 @@ import pytest
 from tests.conversation_parts import Values, had, shelf_row, shelf_workspace, states
 from tests.core.test_conversation_replay import recorded, replayed
 
-from tunecheck_bfcl import CATEGORIES
-from tunecheck_bfcl._evaluation import model_folder, result_line, result_path
+from tunecheck_bfcl._evaluation import result_line, result_path
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +39,6 @@ def test_the_text_of_a_single_answer_is_kept_where_its_calls_stand_in_the_result
 
 @pytest.mark.parametrize("name", ["../..", "..", ".", "", "a/../../b", "C:\\x", "\x00", "…/x"])
 def test_a_model_s_name_never_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
-    path = tmp_path / model_folder(name) / result_path(CATEGORIES["live_simple"])
+    path = tmp_path / result_path(name, "live", "live_simple")
     assert path.resolve().is_relative_to(tmp_path)
     assert len(path.relative_to(tmp_path).parts) == 3
