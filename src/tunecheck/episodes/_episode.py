@@ -65,14 +65,12 @@ def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
     if before is after or before == after:
         return
 
-    whole = True  # no part of the two values differs, so the values are the difference
-    for step, old, new in _parts(before, after) if len(path) < _DEEPEST else ():
-        if old is not new and old != new:
-            whole = False
-            yield from changes(old, new, (*path, step))
-
-    if whole:
+    parts = _parts(before, after) if len(path) < _DEEPEST else ()
+    differing = [part for part in parts if part[1] is not part[2] and part[1] != part[2]]
+    if not differing:  # no part of the two values differs, so the values are the difference
         yield Change(path, before, after)
+    for step, old, new in differing:
+        yield from changes(old, new, (*path, step))
 
 
 def _parts(before: object, after: object) -> Iterator[tuple[object, object, object]]:
@@ -222,9 +220,8 @@ Event: TypeAlias = Said | Answered | Called | StateSeen | TurnEnded
 
 @dataclass(slots=True)
 class EpisodeTurn:
-    """One turn: its messages, answers and calls, and the states at its end, if they were recorded."""
+    """One turn: its answers and calls, and the states at its end, if they were recorded."""
 
-    said: Sequence[Message] = ()
     answers: list[Answered] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     states: object = None
@@ -245,7 +242,7 @@ class Episode:
         self.events.append(event)
         match event:
             case Said():
-                self.turns.append(EpisodeTurn(event.messages))
+                self.turns.append(EpisodeTurn())
             case Answered():
                 self.turns[-1].answers.append(event)
             case Called():

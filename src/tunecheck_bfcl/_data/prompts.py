@@ -230,24 +230,14 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         prompts: the prompts from `read_prompts`.
         functions: function documents, as in a row's `functions`.
     """
-    call_format = _fill(
-        prompt(prompts, _STYLE + "tool_call_no_tag"),
-        {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)},
-    )
+    names = ("persona", "task", "multiturn_behavior", "tool_call_no_tag", "available_tools")
+    parts = {name: prompt(prompts, _STYLE + name) for name in names}
 
-    documents = json.dumps(functions, indent=4)
-    available = _fill(prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": documents})
-
-    return _fill(
-        prompt(prompts, _TEMPLATE),
-        {
-            "persona": prompt(prompts, _STYLE + "persona"),
-            "task": prompt(prompts, _STYLE + "task"),
-            "tool_call_format": call_format,
-            "multiturn_behavior": prompt(prompts, _STYLE + "multiturn_behavior"),
-            "available_tools": available,
-        },
-    )
+    types = {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)}
+    parts["tool_call_format"] = _fill(parts["tool_call_no_tag"], types)
+    documents = {"format": "json", "functions": json.dumps(functions, indent=4)}
+    parts["available_tools"] = _fill(parts["available_tools"], documents)
+    return _fill(prompt(prompts, _TEMPLATE), parts)
 
 
 def prompt(prompts: Mapping[str, str], name: str) -> str:
