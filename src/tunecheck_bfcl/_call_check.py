@@ -312,7 +312,7 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
 
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the expected function can pass."""
-    signature = CallSignature.read(_with_parameters(documents.get(answer.name)))
+    signature = CallSignature.read(documents.get(answer.name), lenient=True)
 
     # A call must have every required argument, and an argument without a possible value is always wrong.
     for name in signature.required_names():
@@ -327,15 +327,6 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
             raise UnusableAnswerError(f"the ground truth has no value for argument {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
             raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the ground truth sets")
-
-
-def _with_parameters(document: object) -> object:
-    """Return a function document with empty `properties` and `required` if it lacks them."""
-    if not isinstance(document, dict):
-        return document
-    parameters = document.get("parameters")
-    known = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
-    return {**document, "parameters": {"properties": {}, "required": [], **known}}
 
 
 _METRIC = "call_check"

@@ -366,8 +366,8 @@ class CallSignature:
     required: Sequence[object]
 
     @classmethod
-    def read(cls, document: object) -> "CallSignature":
-        """Read the parameters of a function document.
+    def read(cls, document: object, *, lenient: bool = False) -> "CallSignature":
+        """Read the parameters of a function document. If `lenient`, it may lack `properties` and `required`.
 
         Raises:
             UnusableAnswerError: there is no document, or it has no parameters.
@@ -376,9 +376,10 @@ class CallSignature:
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
 
         parameters = document.get("parameters")
-        properties = parameters.get("properties") if isinstance(parameters, dict) else None
-        required = parameters.get("required") if isinstance(parameters, dict) else None
-
+        known = parameters if isinstance(parameters, dict) else {}
+        properties, required = known.get("properties"), known.get("required")
+        if lenient:
+            properties, required = {} if properties is None else properties, [] if required is None else required
         if not isinstance(properties, dict) or not isinstance(required, list):
             raise UnusableAnswerError(f"the definition of {value_text(document.get('name'), 60)} has no parameters")
         return cls(str(document.get("name")), properties, required)

@@ -193,8 +193,6 @@ class _JavaText:
         return self._compact(part)
 
 
-_MOST_DIGITS = 4_000  # Python converts texts of up to 4,300 digits to integers
-
 # "a\"b" and 'a' of one line, or `a` of several lines. Possessive quantifiers (*+) keep the time linear.
 _STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 
@@ -246,8 +244,8 @@ def _literal_value(node: Node) -> object:
     """Return the value of a literal, or the source text of any other expression.
 
     Raises:
-        UnreadableError: a number is too long, or an object or a collection has other parts than values.
-        ValueError: a map is made from an odd number of values.
+        UnreadableError: an object or a collection has other parts than values.
+        ValueError: a number is too long, or a map is made from an odd number of values.
     """
     text = _text(node)
     for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
@@ -348,18 +346,12 @@ def _number(match: re.Match[str]) -> int | float:
     """Return the value of a matched number. The suffixes f and d make a float, as in Java.
 
     Raises:
-        UnreadableError: the number has too many digits to convert.
+        ValueError: the number has too many digits to convert.
     """
-    suffix = match[1]
-    digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
-
-    if len(digits) > _MOST_DIGITS:
-        raise UnreadableError(f"a number has more than {_MOST_DIGITS} digits")
-
+    digits = match[0].replace("_", "").removesuffix(match[1])
     if digits.lstrip("+-")[:2].lower() == "0x":
-        return int(match[0].replace("_", ""), 16)
-
-    is_whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
+        return int(digits, 16)
+    is_whole = digits.lstrip("+-").isdigit() and match[1] not in ("f", "F", "d", "D")
     return int(digits) if is_whole else float(digits)
 
 

@@ -200,12 +200,9 @@ class RowAnswers(ChatSource):
 
 def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _IndexedRow:
     """Return a row with the keys of its messages. A ValueError means that no request can be built from it."""
-    if row.values.get("turns") is None:
-        messages = target.request(row).messages
-        return _IndexedRow(row, messages, [_keys(_spoken_messages(messages))])
-
-    scenario = read_scenario(row, backends)
-    return _IndexedRow(row, scenario.turns[0], [_keys(_spoken_messages(turn)) for turn in scenario.turns], scenario)
+    scenario = None if row.values.get("turns") is None else read_scenario(row, backends)
+    turns = [target.request(row).messages] if scenario is None else scenario.turns
+    return _IndexedRow(row, turns[0], [_keys(_spoken_messages(turn)) for turn in turns], scenario)
 
 
 def _shown_tools(indexed: _IndexedRow, turn: int, request: ChatRequest) -> list[Tool]:
