@@ -193,6 +193,8 @@ class _JavaText:
         return self._compact(part)
 
 
+_MOST_DIGITS = 4_000  # Python converts texts of up to 4,300 digits to integers
+
 # "a\"b" and 'a' of one line, or `a` of several lines. Possessive quantifiers (*+) keep the time linear.
 _STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 
@@ -244,8 +246,8 @@ def _literal_value(node: Node) -> object:
     """Return the value of a literal, or the source text of any other expression.
 
     Raises:
-        UnreadableError: an object or a collection has other parts than values.
-        ValueError: a number is too long, or a map is made from an odd number of values.
+        UnreadableError: a number is too long, or an object or a collection has other parts than values.
+        ValueError: a map is made from an odd number of values.
     """
     text = _text(node)
     for pattern, read in ((_STRING, _unescape), (_NUMBER, _number), (_WORD, _constant)):
@@ -346,9 +348,11 @@ def _number(match: re.Match[str]) -> int | float:
     """Return the value of a matched number. The suffixes f and d make a float, as in Java.
 
     Raises:
-        ValueError: the number has too many digits to convert.
+        UnreadableError: the number has too many digits to convert.
     """
     digits = match[0].replace("_", "").removesuffix(match[1])
+    if len(digits) > _MOST_DIGITS:
+        raise UnreadableError(f"a number has more than {_MOST_DIGITS} digits")
     if digits.lstrip("+-")[:2].lower() == "0x":
         return int(digits, 16)
     is_whole = digits.lstrip("+-").isdigit() and match[1] not in ("f", "F", "d", "D")
