@@ -52,6 +52,7 @@ import msgspec
 
 from tunecheck import DataError, plugins
 from tunecheck.calls import FunctionDefinition, quoted
+from tunecheck.datasets import JsonLinesSource
 from tunecheck.episodes import leaves
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Operation, Simulator, SimulatorError, copy_json, operations_of, tool_definition
@@ -514,20 +515,16 @@ class Recording:
         Raises:
             DataError: the file cannot be read, or a line is neither.
         """
-        try:
-            for number, text in enumerate(plugins.read_regular(self.path).splitlines()):
-                line = plugins.loads(text)
-                # The first line has only the format version.
-                if number == 0 and isinstance(line, dict):
-                    plugins.check_version(line, self.path)
-                elif isinstance(line, dict) and "state" in line:
-                    state = plugins.read_as(line, RecordedState, f"{self.path}, line {number + 1}", error=DataError)
-                    self.start = self.start or state.state
-                    self.states[state.state] = state.holds
-                else:
-                    self._index(plugins.read_as(line, RecordedCall, f"{self.path}, line {number + 1}", error=DataError))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{self.path}: cannot be read as a recording: {error}") from None
+        for number, line in JsonLinesSource(self.path).records():
+            where = f"{self.path}, line {number}"
+            if number == 1:  # it has only the format version
+                plugins.check_version(line, self.path)
+            elif "state" in line:
+                state = plugins.read_as(line, RecordedState, where, error=DataError)
+                self.start = self.start or state.state
+                self.states[state.state] = state.holds
+            else:
+                self._index(plugins.read_as(line, RecordedCall, where, error=DataError))
 
 
 def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:
