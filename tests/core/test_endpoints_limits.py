@@ -17,7 +17,7 @@ from tests.tables import cases
 from tests.virtual_time import run_virtually
 
 from tunecheck.endpoints import TokenBucket
-from tunecheck.endpoints._limits import AdaptiveGate, Backoff, retry_after_s
+from tunecheck.endpoints._limits import AdaptiveGate, backoff_s, retry_after_s
 from tunecheck.plugins import JSON
 
 
@@ -151,7 +151,7 @@ def ask(service: Service, rows: int = 3_000, most: int = 200) -> Outcome:
     """So many calls through a gate, retried as a client does, with a Retry-After of 0.1 s; in virtual time."""
 
     async def main() -> Outcome:
-        gate, backoff, rng, failed = AdaptiveGate(most, start=64), Backoff(), random.Random(3), 0
+        gate, rng, failed = AdaptiveGate(most, start=64), random.Random(3), 0
 
         async def call() -> bool:
             async with gate:
@@ -161,7 +161,7 @@ def ask(service: Service, rows: int = 3_000, most: int = 200) -> Outcome:
                         gate.succeeded()
                         return True
                     gate.overloaded(cuts)
-                    await asyncio.sleep(backoff.wait_s(failures, 0.1, rng))
+                    await asyncio.sleep(backoff_s(failures, 0.1, rng))
                     await gate.rejoin()
             return False
 
@@ -358,13 +358,13 @@ NOW = 1_700_000_000.0
 
 @given(st.integers(1, 10_000), st.integers())
 def test_a_wait_lies_between_nothing_and_the_doubling_bound_or_the_cap(failures: int, seed: int) -> None:
-    wait = Backoff().wait_s(failures, None, random.Random(seed))
+    wait = backoff_s(failures, None, random.Random(seed))
     assert 0 <= wait <= min(30.0, 0.5 * 2 ** min(failures, 10))
 
 
 def test_waits_spread_over_the_whole_range() -> None:
     rng = random.Random(1)
-    waits = [Backoff().wait_s(3, None, rng) for _ in range(2000)]
+    waits = [backoff_s(3, None, rng) for _ in range(2000)]
     assert min(waits) < 0.1
     assert max(waits) > 3.9
     assert 1.9 < sum(waits) / len(waits) < 2.1  # half of 4 s: full jitter
@@ -372,7 +372,7 @@ def test_waits_spread_over_the_whole_range() -> None:
 
 @given(st.floats(0, 120), st.integers(1, 50), st.integers())
 def test_no_less_is_waited_than_the_server_asks_for(asked: float, failures: int, seed: int) -> None:
-    wait = Backoff().wait_s(failures, asked, random.Random(seed))
+    wait = backoff_s(failures, asked, random.Random(seed))
     assert asked <= wait <= asked + 15
 
 

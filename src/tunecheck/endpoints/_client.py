@@ -43,13 +43,14 @@ from tunecheck.endpoints._answers import (
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._base import ConcurrencyLimit, Usage, count_unanswered
 from tunecheck.endpoints._limits import (
+    RETRY_AFTER_CAP_S,
     TOKEN_BURST_S,
     AdaptiveGate,
-    Backoff,
     Clock,
     EndCall,
     SharedLimits,
     TokenBucket,
+    backoff_s,
     retry_after_s,
 )
 from tunecheck.endpoints._masking import Redactor
@@ -129,7 +130,7 @@ class Client:
     limits: Limits
     timeout_s: float
     max_reply_bytes: int
-    backoff: Backoff
+    retries: int
     clock: Clock
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
@@ -237,10 +238,10 @@ class Client:
                 continue
 
             is_worth_it = failure.retry and (failure.sent or self.retry_unreachable)
-            if not is_worth_it or failures > self.backoff.retries:
+            if not is_worth_it or failures > self.retries:
                 raise await self._last_error(state, failure, failures)
 
-            await self.clock.sleep(self.backoff.wait_s(failures, failure.retry_after_s, self.rng))
+            await self.clock.sleep(backoff_s(failures, failure.retry_after_s, self.rng))
             if failure.overload:
                 await state.gate.rejoin()
 
@@ -339,9 +340,9 @@ class Client:
 
         wait_s = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, wait_s)
-        cap_s = self.backoff.retry_after_cap_s
-        if failure.retry and wait_s is not None and wait_s > cap_s:
-            note = f"the service asks to wait {wait_s:,.0f} s, over the limit of {cap_s:g} s: resume the run later"
+        if failure.retry and wait_s is not None and wait_s > RETRY_AFTER_CAP_S:
+            limit = f"over the limit of {RETRY_AFTER_CAP_S:g} s"
+            note = f"the service asks to wait {wait_s:,.0f} s, {limit}: resume the run later"
             failure.error = _with_note(failure.error, note)
             failure.retry, failure.refused = False, True
         return failure

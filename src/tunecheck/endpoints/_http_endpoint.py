@@ -56,7 +56,7 @@ from tunecheck.endpoints._base import (
     time_text,
 )
 from tunecheck.endpoints._client import Client, Limits, ServiceCall
-from tunecheck.endpoints._limits import Backoff, Clock, SharedLimits
+from tunecheck.endpoints._limits import Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
 
@@ -181,7 +181,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             limits=config.limits,
             timeout_s=config.timeout_s,
             max_reply_bytes=config.max_reply_bytes,
-            backoff=Backoff(config.retries),
+            retries=config.retries,
             clock=clock or Clock(),
             rng=rng or random.Random(),
             offered_models=self._offered_models,

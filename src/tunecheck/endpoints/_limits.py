@@ -1,7 +1,7 @@
 """Limits of calls: an adaptive concurrency limit, token buckets and backoff.
 
 A call passes an `AdaptiveGate`, which keeps as many calls in flight as the service accepts. Then each attempt takes its
-tokens and one request from the `TokenBucket`s of the rate limits. After a failure, `Backoff` says how long to wait.
+tokens and one request from the `TokenBucket`s of the rate limits. After a failure, `backoff_s` says how long to wait.
 """
 
 from __future__ import annotations
@@ -246,28 +246,22 @@ class AdaptiveGate:
         self._admit(self._waiting, self._returning)
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
+_BASE_S, _CAP_S = 0.5, 30.0
+"""The longest wait after the first failure, and after many failures."""
 
-    If the server sends Retry-After, the wait is that time plus up to half the jitter. A call fails if the requested
-    wait exceeds `retry_after_cap_s`: one header must not stop a run for hours, and an earlier retry would fail.
-    (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+RETRY_AFTER_CAP_S = 120.0
+"""A call fails if the service asks for a longer wait: one header must not stop a run for hours."""
+
+
+def backoff_s(failures: int, retry_after: float | None, rng: random.Random) -> float:
+    """Return the wait in seconds after this number of failures: exponential backoff with full jitter.
+
+    The wait is random, between 0 and min(30, 0.5 · 2^failures) seconds. If the service asks for a wait, it is that time
+    plus up to half the jitter. (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
-
-    retries: int = 5
-    base_s: float = 0.5
-    cap_s: float = 30.0
-    retry_after_cap_s: float = 120.0
-
-    def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
-        """Return the random wait in seconds after this number of failures; `retry_after` is the service's own wait."""
-        # 2^32 is far above any cap, and greater exponents would overflow a float.
-        jitter = min(self.cap_s, self.base_s * 2 ** min(failures, 32))
-
-        if retry_after is not None:
-            return retry_after + rng.uniform(0, jitter / 2)
-        return rng.uniform(0, jitter)
+    # 2^32 is far above any cap, and greater exponents would overflow a float.
+    jitter = min(_CAP_S, _BASE_S * 2 ** min(failures, 32))
+    return rng.uniform(0, jitter) if retry_after is None else retry_after + rng.uniform(0, jitter / 2)
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

@@ -241,10 +241,6 @@ def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str
 # -- the mistakes: each turns a right answer into a wrong one, or returns None
 
 
-MAX_DEPTH = 20
-"""The maximum depth to which arguments and schemas are searched; real ones stay below ten."""
-
-
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
     """A simulated answer: text, calls, or both."""
@@ -439,9 +435,7 @@ def _scalar_arguments(draft: SimulatedAnswer) -> Iterator[tuple[int, ValuePath, 
 
 
 def _scalars(value: JSON, path: ValuePath = ()) -> Iterator[tuple[ValuePath, JSON]]:
-    """Yield the path and value of every scalar in nested arguments, as deep as MAX_DEPTH."""
-    if len(path) > MAX_DEPTH:
-        return
+    """Yield the path and value of every scalar in nested arguments."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _scalars(item, (*path, key))
@@ -511,6 +505,10 @@ def _different_text(text: str, message: str, rng: Random) -> str:
     # Double one letter, so that the texts differ in more than case or spacing.
     doubled = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
     return text[: doubled + 1] + text[doubled:]
+
+
+MAX_DEPTH = 20
+"""The maximum depth of values that are made from a schema; real ones stay below ten."""
 
 
 def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
@@ -641,7 +639,7 @@ def _format_time(moment: datetime, form: str) -> str:
 
 
 _SHORTEST_TIME = 4
-"""Characters of the shortest time, such as 9:05; shorter texts are not tried in each format."""
+"""Characters of the shortest time, such as 9:05; shorter texts are no times, although strptime reads 1:2."""
 _DATES: Mapping[str, str] = {
     "%Y-%m-%d": "%Y-%m-%d",
     "%m/%d/%Y": "%m/%d/%Y",
