@@ -55,10 +55,10 @@ class CallsMade:
 
     def plus(self, more: CallsMade) -> CallsMade:
         """Return the sum of both usages."""
-        return CallsMade(*(_sum(getattr(self, name), getattr(more, name)) for name in self.__slots__))
+        return CallsMade(*(sum_known(getattr(self, name), getattr(more, name)) for name in self.__slots__))
 
 
-def _sum(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown
+def sum_known(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown
     """Return the sum of two counts of tokens, either of which may be unknown (None); None if both are."""
     return known if more is None else (known or 0) + more
 

@@ -15,7 +15,7 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, object_or_empty, real_number, text_or_none, whole_number
-from tunecheck._targets import Load, Row, UserCalls
+from tunecheck._targets import Load, Row, UserCalls, sum_known
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.formats._reading import AUTO
 
@@ -61,10 +61,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Add the tokens of two calls; a count that neither call reports stays None."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in _COUNTS)
-        return Usage(
-            *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in pairs)
-        )
+        return Usage(*(sum_known(getattr(self, name), getattr(other, name)) for name in _COUNTS))
 
     def of_answer(self, answer: Completion) -> Usage:
         """Return the usage of the call that gave this answer, with impossible counts of 0 replaced by None.
