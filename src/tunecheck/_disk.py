@@ -8,6 +8,7 @@ when the process ends.
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import stat
@@ -40,21 +41,22 @@ def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
     return cast("BinaryIO", open(path, mode, buffering, opener=_open))
 
 
-def _open(path: str, flags: int) -> int:
-    """Open a file for `open` without following links, and return its descriptor; truncate it only after all checks.
+def _open(path: str, flags: int, *, links: bool = False) -> int:
+    """Open a file for `open`, and return its descriptor; truncate it only after all checks; follow links if `links`.
 
     Raises:
         OSError: the file cannot be opened, is not a regular file, or has a second name and would be written.
     """
     # O_TRUNC waits until all checks have passed: a refused file must keep its content.
     try:
-        descriptor = os.open(path, (flags | _NONBLOCKING_WITHOUT_LINKS) & ~os.O_TRUNC, 0o666)
+        kind = _NONBLOCKING if links else _NONBLOCKING_WITHOUT_LINKS
+        descriptor = os.open(path, (flags | kind) & ~os.O_TRUNC, 0o666)
     except OSError:
-        _check_is_regular(os.lstat(path), path)  # its error is more precise than the system's
+        _check_is_regular(Path(path).stat(follow_symlinks=links), path)  # its error is more precise than the system's
         raise
 
     try:
-        status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
+        status = os.fstat(descriptor) if links or hasattr(os, "O_NOFOLLOW") else os.lstat(path)
 
         _check_is_regular(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
@@ -73,13 +75,7 @@ def open_for_reading(path: Path) -> BinaryIO:
     Raises:
         OSError: the file cannot be opened, or is not a regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | _NONBLOCKING | getattr(os, "O_BINARY", 0))
-    try:
-        _check_is_regular(os.fstat(descriptor), str(path))
-        return os.fdopen(descriptor, "rb")
-    except OSError:
-        os.close(descriptor)
-        raise
+    return cast("BinaryIO", open(path, "rb", opener=functools.partial(_open, links=True)))
 
 
 def _check_is_regular(status: os.stat_result, path: str) -> None:

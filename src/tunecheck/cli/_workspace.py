@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from tunecheck import datasets, endpoints
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._json import JSON
 from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck._trust import remember
@@ -49,7 +49,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}
 
-    try:
+    with raise_as(ConfigurationError, folder, "cannot be made"):
         for name in _FOLDERS:
             (folder / name).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -58,8 +58,6 @@ def init(options: InitOptions, invocation: Invocation) -> int:
             if is_new:
                 (folder / name).write_bytes(content)
             print(f"{'made' if is_new else 'kept'}  {folder / name}")
-    except OSError as error:
-        raise ConfigurationError(f"{error.filename or folder}: cannot be made: {error.strerror or error}") from None
 
     where = "" if folder == Path() else f"cd {folder} && "
     print(f"try it:  {where}tunecheck evaluate --dataset val.jsonl")
