@@ -354,18 +354,15 @@ class RougeScoreEvaluator(_Texts, ours.RougeScoreEvaluator):
         Raises:
             EvaluationException: the type is unknown, or a threshold is not a float.
         """
-        thresholds = {
-            "precision_threshold": precision_threshold,
-            "recall_threshold": recall_threshold,
-            "f1_score_threshold": f1_score_threshold,
-        }
+        thresholds = {"precision": precision_threshold, "recall": recall_threshold, "f1_score": f1_score_threshold}
 
         target = errors.ErrorTarget.ROUGE_EVALUATOR
         for name, value in thresholds.items():
             # Azure AI Evaluation refuses integers here, but not for other metrics.
             if not isinstance(value, float):
-                raise errors.mistake(f"{name} must be a float, got {type(value)}", target=target)
+                raise errors.mistake(f"{name}_threshold must be a float, got {type(value)}", target=target)
 
+        arguments = {f"{name}_threshold": value for name, value in thresholds.items()}
         with errors.as_evaluation_exception(target):
-            super().__init__(rouge_type, **thresholds)  # type: ignore[arg-type]
-        self._threshold = {name.removesuffix("_threshold"): value for name, value in thresholds.items()}
+            super().__init__(rouge_type, **arguments)  # type: ignore[arg-type]
+        self._threshold = thresholds

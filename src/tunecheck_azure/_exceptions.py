@@ -17,15 +17,10 @@ from enum import Enum
 
 from tunecheck import ConfigurationError, RunError, TunecheckError
 
-# A type checker sees Exception; without azure-core, which is optional, Exception is also used when the code runs.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    AzureError = Exception
-else:
-    try:
-        from azure.core.exceptions import AzureError
-    except ModuleNotFoundError:
-        AzureError = Exception
+try:
+    from azure.core.exceptions import AzureError
+except ModuleNotFoundError:  # azure-core is optional
+    AzureError = Exception  # type: ignore[misc,assignment]
 
 
 class ErrorCategory(Enum):

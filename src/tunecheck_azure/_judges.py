@@ -503,11 +503,11 @@ class QAEvaluator(AzureEvaluator):
             SimilarityEvaluator: similarity_threshold,
         }
 
-        thresholds = {f"{kind.metric}_threshold": threshold for kind, threshold in kinds.items()}
+        thresholds = {kind.metric: threshold for kind, threshold in kinds.items()}
 
-        for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
+        for name, value in {**thresholds, "f1_score": f1_score_threshold}.items():
             if not isinstance(value, (int, float)):
-                message = f"{name} must be an int or float, got {type(value)}"
+                message = f"{name}_threshold must be an int or float, got {type(value)}"
                 raise errors.mistake(message, target=errors.ErrorTarget.QA_EVALUATOR)
 
         # Only what the judges know: other keyword arguments are ignored, as in Azure AI Evaluation.
