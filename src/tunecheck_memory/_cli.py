@@ -212,17 +212,13 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
 
     yield " · ".join(parts)
 
-    spent = [line for name in _ENDPOINT_TITLES if (line := _spent(name, usage.get(name)))]
+    spent = []
+    for name, title in _ENDPOINT_TITLES.items():
+        if isinstance(made := usage.get(name), dict):
+            price = cost_text(made)
+            spent.append(f"{title}: {made.get('calls'):,} calls{f', cost {price}' if price else ''}")
     if spent:
         yield " · ".join(spent)
 
 
 _ENDPOINT_TITLES = {"target": "agent", "judge": "judge during the tests", "memory": "judge after the tests"}
-
-
-def _spent(name: str, spent: JSON) -> str:
-    """Return the calls and the cost of one endpoint as text; empty if it made no calls."""
-    if not isinstance(spent, dict):
-        return ""
-    price = cost_text(spent)
-    return f"{_ENDPOINT_TITLES[name]}: {spent.get('calls'):,} calls{f', cost {price}' if price else ''}"
