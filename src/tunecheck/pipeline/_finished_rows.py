@@ -26,9 +26,10 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Literal, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 import msgspec
 
@@ -94,13 +95,17 @@ class RowsView(Sequence[ResultRow]):
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
         """Yield the view's rows in order; with `columns`, values of other columns may be left out."""
-        if self._positions is None:
-            with open_regular(self.path, buffering=_COPY_BLOCK) as file:
-                for number, line in enumerate(lines(file)):
-                    yield read_row(line, self.path, number, columns)
+        if self._positions is not None:
+            yield from self._pick(self._positions, columns)
             return
+        with open_regular(self.path, buffering=_COPY_BLOCK) as file:
+            for number, line in enumerate(lines(file)):
+                yield read_row(line, self.path, number, columns)
+
+    def _pick(self, positions: Iterable[int], columns: Container[str] | None = None) -> Iterator[ResultRow]:
+        """Yield the rows in these lines of the file, as `read` does."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
-            for position in self._positions:
+            for position in positions:
                 file.seek(self._starts[position])
                 yield read_row(file.readline(), self.path, position, columns)
 
@@ -110,16 +115,11 @@ class RowsView(Sequence[ResultRow]):
     def __getitem__(self, index: slice) -> list[ResultRow]: ...
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
         """Read one row, or a list of rows for a slice, from the file."""
-        with open_regular(self.path) as file:
-            if isinstance(index, slice):
-                return [self._at(file, number) for number in range(len(self))[index]]
-            return self._at(file, range(len(self))[index])
-
-    def _at(self, file: BinaryIO, number: int) -> ResultRow:
-        """Read the row with this number in the view from the open file."""
-        position = number if self._positions is None else self._positions[number]
-        file.seek(self._starts[position])
-        return read_row(file.readline(), self.path, position)
+        positions = range(len(self)) if self._positions is None else self._positions
+        if isinstance(index, slice):
+            return [*self._pick(positions[index])]
+        (row,) = self._pick([positions[index]])
+        return row
 
     def loaded(self) -> Sequence[ResultRow]:
         """Return the rows as a list if they fit in memory (100,000 rows, 64 MiB); else return this view."""
@@ -157,12 +157,9 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
 
 def _line_starts(path: Path) -> array[int]:
     """Return the offset of each line of a file."""
-    starts, position = array("Q"), 0
     with open_regular(path, buffering=_COPY_BLOCK) as file:
-        for line in lines(file):
-            starts.append(position)
-            position += len(line)
-    return starts
+        ends = array("Q", accumulate(map(len, lines(file)), initial=0))
+    return ends[:-1]
 
 
 # -- verdicts

@@ -28,7 +28,6 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.pipeline._scoring import (
     TOOLS,
     Binder,
-    Binding,
     BoundEvaluator,
     Constant,
     Mapped,
@@ -180,14 +179,11 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
     An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
     mapping names them.
     """
-    choices: list[tuple[Binding, ...]] = []
-    for parameters in signature.choices:
-        bindings = [Binding(name, mapping.get(name), required) for name, required in parameters.items()]
-        # `**kwargs` also takes mapped names that are no parameters.
-        if signature.takes_any:
-            bindings += [Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
-        choices.append(tuple(bindings))
-    return Binder(tuple(choices), signature.takes_any, only_mapped, what)
+    if signature.takes_any:  # `**kwargs` also takes mapped names that are no parameters
+        choices = [{**dict.fromkeys(mapping, False), **parameters} for parameters in signature.choices]
+        signature = Signature(choices, takes_any=True)
+    own = {name: mapped for name, mapped in mapping.items() if name in signature}
+    return Binder(signature, own, only_mapped, what)
 
 
 def check_binding(
@@ -414,16 +410,12 @@ def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_co
 
     It may do so through the mapping, or because the target has a column of the parameter's name.
     """
-    parameters = set(mapping) if signature.takes_any else set()
-    parameters.update(*signature.choices)
-
-    for name in parameters:
-        mapped = mapping.get(name)
-        if mapped is None and (target_columns is None or name in target_columns):
-            return True
-        if isinstance(mapped, Reference) and mapped.source == "target":
-            return True
-    return False
+    entries = {name: mapping.get(name) for choice in signature.choices for name in choice}
+    return any(
+        mapped.source == "target" if isinstance(mapped, Reference) else target_columns is None or name in target_columns
+        for name, mapped in {**entries, **(mapping if signature.takes_any else {})}.items()
+        if not isinstance(mapped, Constant)
+    )
 
 
 def _as_callable(name: str, evaluator: object) -> Callable[..., object]:

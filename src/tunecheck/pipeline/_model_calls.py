@@ -70,9 +70,9 @@ class ReusableResult(NamedTuple, Generic[Value]):
     """A recorded result.
 
     `is_inherited`: only the parent run's journal has the result, so this run must record it, too. `paid_elsewhere`: the
-    parent run paid for the result. `reused`: this session did not compute the result. For an answer, they are:
+    parent run paid for the result. `reused`: this session did not compute the result.
 
-    | journal that has the answer          | is_inherited | paid_elsewhere | reused |
+    | journal that has the result          | is_inherited | paid_elsewhere | reused |
     |--------------------------------------|--------------|----------------|--------|
     | this run's, written by this session  | False        | False          | False  |
     | this run's, written earlier          | False        | False          | True   |
@@ -86,9 +86,12 @@ class ReusableResult(NamedTuple, Generic[Value]):
     reused: bool
 
 
-def _inherited(value: Value | None) -> ReusableResult[Value] | None:
-    """Return the parent run's value as an inherited result; None for None."""
-    return None if value is None else ReusableResult(value, is_inherited=True, paid_elsewhere=True, reused=True)
+def _first_result(own: Value | None, of_parent: Value | None, *, is_new: bool = False) -> ReusableResult[Value] | None:
+    """Return this run's result, else the parent run's, or None; `is_new`: this session has computed the run's own."""
+    was_inherited = of_parent is not None
+    if own is not None:
+        return ReusableResult(own, False, paid_elsewhere=was_inherited, reused=was_inherited or not is_new)
+    return None if of_parent is None else ReusableResult(of_parent, True, paid_elsewhere=True, reused=True)
 
 
 class CachedResults:
@@ -106,13 +109,7 @@ class CachedResults:
         # The parent is always searched, because the n-th row with equal inputs gets the parent's n-th answer.
         of_parent = self._parent.answer(index, input_hash) if self._parent else None
         own = self._own.answer(index, input_hash) if self._own else None
-        if self._own is None or own is None:
-            return _inherited(of_parent)
-
-        # An answer that the parent has, too, was not made by this run, so this run has not paid for it.
-        was_inherited = of_parent is not None
-        is_reused = was_inherited or not self._own.is_new(index)
-        return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=is_reused)
+        return _first_result(own, of_parent, is_new=self._own is not None and self._own.is_new(index))
 
     def failure(self, index: int, stage: str) -> Failure | None:
         """Return this session's earlier failure of a stage on a row, or None."""
@@ -128,23 +125,14 @@ class CachedResults:
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> ReusableResult[Output] | None:
         """Return the output of an evaluator on these inputs: this run's, else the parent run's, or None."""
-        own = self._own.verdict(name, index, input_hash) if self._own else None
-        # The own verdict of an earlier session is reused, whether or not the parent has it.
-        if self._own is not None and own is not None and not self._own.is_new(index, name):
-            return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
-
         of_parent = self._parent.verdict(name, index, input_hash) if self._parent else None
-        if own is None:
-            return _inherited(of_parent)
-
-        was_inherited = of_parent is not None
-        return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=was_inherited)
+        own = self._own.verdict(name, index, input_hash) if self._own else None
+        return _first_result(own, of_parent, is_new=self._own is not None and self._own.is_new(index, name))
 
     def call(self, key: str) -> ReusableResult[dict[str, JSON]] | None:
         """Return the answer to a model call with this `call_key`: this run's, else the parent run's, or None."""
-        if self._own is not None and (own := self._own.call(key)) is not None:
-            return ReusableResult(own, is_inherited=False, paid_elsewhere=False, reused=True)
-        return _inherited(self._parent.call(key) if self._parent else None)
+        own = self._own.call(key) if self._own else None
+        return _first_result(own, self._parent.call(key) if self._parent and own is None else None)
 
     def answered(self) -> Iterator[int]:
         """Yield the indices of the rows that this run answered before it was interrupted."""
@@ -182,7 +170,7 @@ class RunCalls:
         self._cached = cached
         self.budget = budget
         self._shared = shared
-        self._in_progress: dict[str, asyncio.Future[Completion]] = {}
+        self._in_progress: dict[str, asyncio.Task[Completion]] = {}
         """The answers of calls in flight by key, for which equal calls wait."""
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
@@ -213,48 +201,29 @@ class RunCalls:
             RunError: the budget is spent, or the journal cannot be written.
         """
         key = call_key(endpoint, request, sample)
-        completion = await self._find_answer(key) or await self._get_for_all(evaluator, key, endpoint, request)
+        task = self._in_progress.get(key)
+        if task is None:
+            task = self._in_progress[key] = asyncio.create_task(self._get_answer(evaluator, key, endpoint, request))
+            task.add_done_callback(functools.partial(self._end_call, key))
+
+        # Other callers may wait for the same answer, so a cancelled caller does not end the call.
+        completion = await asyncio.shield(task)
         self.simulated = self.simulated or completion.simulated
         return completion
 
-    async def _find_answer(self, key: str) -> Completion | None:
-        """Return the answer of an equal call in progress or that this session has recorded, or None.
-
-        Raises:
-            Exception: the call in progress failed with this error.
-        """
-        while (shared := self._in_progress.get(key)) is not None:
-            await asyncio.wait([shared])
-            if not shared.cancelled():  # if cancelled, a waiting caller makes the call
-                return shared.result()
-
-        offset = self._recorded.get(key)
-        columns = None if offset is None else self._journal.read(offset).get("out")
-        return Completion.of_columns(columns) if isinstance(columns, dict) else None
-
-    async def _get_for_all(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        """Return the answer to a request; all callers that wait for an equal request get the answer or error, too."""
-        shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._in_progress[key] = shared
-
-        # Until the future has a result, equal requests wait for it instead of making the call again.
-        try:
-            completion = await self._get_answer(evaluator, key, endpoint, request)
-        except BaseException as error:  # noqa: BLE001 - all waiting callers get the error, too
-            if isinstance(error, Exception):
-                shared.set_exception(error)
-                shared.exception()  # marks the exception as retrieved, as no other caller may be waiting
-            else:
-                shared.cancel()
-            raise
-        finally:
-            del self._in_progress[key]
-
-        shared.set_result(completion)
-        return completion
+    def _end_call(self, key: str, task: asyncio.Task[Completion]) -> None:
+        """Forget a call that has ended; retrieve its error, because every caller may have been cancelled."""
+        del self._in_progress[key]
+        if not task.cancelled():
+            task.exception()
 
     async def _get_answer(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         """Return the answer that this run, its parent or another task has; else make the call and share the answer."""
+        offset = self._recorded.get(key)
+        columns = None if offset is None else self._journal.read(offset).get("out")
+        if isinstance(columns, dict):
+            return Completion.of_columns(columns)
+
         recorded = self._cached.call(key)
         if recorded is not None and recorded.is_inherited:
             return self._record_answer(key, recorded.value)

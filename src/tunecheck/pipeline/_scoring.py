@@ -100,6 +100,12 @@ class Constant:
 
     value: JSON
 
+    def value_in(self, data: RowValues, target: RowValues) -> object:
+        """Return the value, which is the same for each row."""
+        return self.value
+
+    resolve = value_in
+
 
 Mapped = Reference | Constant
 MappingLayers = Mapping[str, Mapping[str, Mapped]]
@@ -125,25 +131,15 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """One parameter of a callable, and the reference or constant that the mapping has for it, if any."""
-
-    parameter: str
-    mapped: Mapped | None
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Binder:
     """Builds the keyword arguments of one call from a row's data columns and target columns.
 
-    `choices` are the possible parameter lists. `takes_any`: the callable has `**kwargs`. `only_mapped`: optional
-    parameters get a value only if the mapping names them. `what` names the callable in errors; binders that differ only
-    in `what` are equal.
+    `mapping` has only parameters of the callable. `only_mapped`: optional parameters get a value only if the mapping
+    names them. `what` names the callable in errors; binders that differ only in `what` are equal.
     """
 
-    choices: tuple[tuple[Binding, ...], ...]
-    takes_any: bool
+    signature: Signature
+    mapping: Mapping[str, Mapped]
     only_mapped: bool
     what: str = field(compare=False)
 
@@ -158,20 +154,20 @@ class Binder:
         first_error: ColumnMissingError | None = None
         unmapped_data = {} if self.only_mapped else data
 
-        for bindings in self.choices:
+        for parameters in self.signature.choices:
             try:
-                arguments = self._bind(bindings, data, unmapped_data, target)
+                arguments = self._bind(parameters, data, unmapped_data, target)
             except ColumnMissingError as error:
                 first_error = first_error or error
             else:
-                return {**unmapped_data, **target, **arguments} if self.takes_any else arguments
+                return {**unmapped_data, **target, **arguments} if self.signature.takes_any else arguments
 
         raise first_error or ColumnMissingError(
             f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
         )
 
     def _bind(
-        self, bindings: Sequence[Binding], data: RowValues, unmapped_data: RowValues, target: RowValues
+        self, parameters: Mapping[str, bool], data: RowValues, unmapped_data: RowValues, target: RowValues
     ) -> dict[str, object]:
         """Return the arguments of one call by parameter name, without optional parameters that have no value.
 
@@ -182,20 +178,18 @@ class Binder:
             ColumnMissingError: a required parameter has no value in this row.
         """
         arguments: dict[str, object] = {}
-        for binding in bindings:
-            mapped, name = binding.mapped, binding.parameter
-            if mapped is None:
-                value = (
-                    target[name] if name in target else (data if binding.required else unmapped_data).get(name, MISSING)
-                )
-            elif isinstance(mapped, Constant):
-                value = mapped.value
-            else:
+        for name, required in parameters.items():
+            mapped = self.mapping.get(name)
+            if mapped is not None:
                 value = mapped.resolve(data, target)
+            elif name in target:
+                value = target[name]
+            else:
+                value = (data if required else unmapped_data).get(name, MISSING)
 
             if value is not MISSING:
                 arguments[name] = value
-            elif binding.required:
+            elif required:
                 if isinstance(mapped, Reference):
                     reason = f"is mapped to {mapped.text}, which this row does not have"
                 else:
@@ -415,20 +409,21 @@ def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], s
 def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
     """Return a function that reads a parameter's value from a row's data and target columns; None without a value.
 
-    The first layer that maps the parameter counts, `default` before the evaluators' own. Without a mapping, the value
-    is that of the data's column of this name, else of the first of `columns`.
+    Without a mapping, the value is that of the data's column of this name, else of the first of `columns`.
     """
-    entries = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
-    mapped = next((entry for entry in entries if entry is not None), None)
+    names = (parameter, *columns)
+    return mapped_reader(layers, parameter) or (
+        lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
+    )
 
-    if mapped is None:
-        names = (parameter, *columns)
-        return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
 
-    if isinstance(mapped, Constant):
-        value = mapped.value
-        return lambda data, target: value
-    return mapped.value_in
+def mapped_reader(layers: MappingLayers, parameter: str) -> Callable[[RowValues, RowValues], object] | None:
+    """Return a function that reads the value to which a parameter is mapped; None without a mapping.
+
+    The first layer that maps the parameter counts, `default` before the evaluators' own.
+    """
+    entries = (layers[name].get(parameter) for name in dict.fromkeys(["default", *layers]))
+    return next((entry.value_in for entry in entries if entry is not None), None)
 
 
 def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:

@@ -11,9 +11,8 @@ error only if its call was alone in the process.
 3.  In a process of its own: files of the workspace are isolated, and it comes from such a file.
 4.  In this process: all others.
 
-The process runs this module, too. Its first request is a Setup. Each further request is a Loadable or a batch. The
-reply to a Loadable is None, or the reason why it cannot be loaded; the reply to a batch has its outcomes. The process
-ends when its input is closed.
+The process runs this module, too. A request is the name of a method of `_Server` with its arguments: `set_up` comes
+first, then `load` for each evaluator, then `run` for each batch. The process ends when its input is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -56,22 +55,6 @@ if TYPE_CHECKING:
 
 _BATCHES_PER_WORKER = 2
 """Batches per worker: one that runs, and one that waits in the pipe."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The first request: Python's module path, and the number of batches to run at once."""
-
-    path: list[str]
-    threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loadable:
-    """A pickled Scorer, and the workspace files of its modules by module name."""
-
-    pickled: bytes
-    modules: list[tuple[str, str]]
 
 
 # -- choosing and sending evaluators
@@ -150,17 +133,12 @@ def _pickle(evaluator: Scorer) -> bytes:
     return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
 
 
-def _loadable(evaluator: BoundEvaluator) -> Loadable:
-    """Return an evaluator's pickle and the workspace files of its modules, from which a worker process loads it."""
-    pickled = _pickle(evaluator)
-    files: list[tuple[str, str]] = []
-    for name, module in [*sys.modules.items()]:
-        if name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled:
-            # Only of these modules, because reading an attribute of a lazy module would load it.
-            file = getattr(module, "__file__", None)
-            if file:
-                files.append((name, file))
-    return Loadable(pickled, files)
+def _files_of_modules(pickled: bytes) -> list[tuple[str, str]]:
+    """Return the workspace files of the modules that a pickle names, by module name."""
+    names = [name for name in [*sys.modules] if name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled]
+    # Only of these modules, because reading an attribute of a lazy module would load it.
+    files = {name: getattr(sys.modules[name], "__file__", None) for name in names}
+    return [(name, file) for name, file in files.items() if file]
 
 
 def _return_failure(failure: Failure, **arguments: object) -> Failure:
@@ -257,7 +235,7 @@ class ProcessExecutor:
         try:
             async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
                 # The worker needs this process's module path before it can load an evaluator.
-                await worker.ask(pickle.dumps(Setup(list(sys.path), self._threads)))
+                await worker.ask(pickle.dumps(("set_up", sys.path, self._threads)))
                 for evaluator in self.evaluators:
                     await self._load(worker, evaluator)
         except ProcessEndedError:
@@ -276,13 +254,12 @@ class ProcessExecutor:
         Raises:
             _NotLoadedError: loading failed, or ended the process.
         """
+        pickled = _pickle(evaluator)
         try:
-            problem = await worker.ask(pickle.dumps(_loadable(evaluator)))
+            problem = await worker.ask(pickle.dumps(("load", pickled, _files_of_modules(pickled))))
         except ProcessEndedError:
-            how = await worker.how_it_ended()
-            raise _NotLoadedError(
-                evaluator, f"ended its worker process while it was loaded: {how}", ended=True
-            ) from None
+            problem = f"ended its worker process while it was loaded: {await worker.how_it_ended()}"
+            raise _NotLoadedError(evaluator, problem, ended=True) from None
 
         if problem is not None:
             raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
@@ -296,7 +273,7 @@ class ProcessExecutor:
             RunError: a worker that ended cannot be restarted.
         """
         try:
-            body = pickle.dumps([work.arguments for work in batch], protocol=pickle.HIGHEST_PROTOCOL)
+            body = pickle.dumps(("run", [work.arguments for work in batch]), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # noqa: BLE001 - a row may hold any object, and pickling may raise anything
             self._thread_executor = self._thread_executor or ThreadExecutor(self.evaluators, self.slots, self._limit_s)
             return await self._thread_executor.run(batch)
@@ -308,7 +285,8 @@ class ProcessExecutor:
             # Twice the limit of a call, because the batch may wait for another one.
             return await self._send(min(workers, key=lambda worker: worker.requests), body, 2 * self._limit_s)
         except ProcessEndedError:
-            return QueueReply([await self._call_one_by_one(work) for work in batch])
+            positions = range(len(self.evaluators))
+            return QueueReply([[await self._call_alone(position, work) for position in positions] for work in batch])
 
     async def _send(self, worker: WorkerProcess, body: bytes, limit_s: float) -> QueueReply:
         """Send a pickled batch to a worker and return its reply; kill the worker at the time limit.
@@ -322,25 +300,22 @@ class ProcessExecutor:
         finally:
             killer.cancel()
 
-    async def _call_one_by_one(self, work: Work) -> list[Outcome]:
-        """Return the outcomes of one row's calls, each made alone in a worker process."""
-        outcomes: list[Outcome] = []
-        for position, arguments in enumerate(work.arguments):
-            outcomes.append(None if arguments is None else await self._call_alone(position, work))
-        return outcomes
-
     async def _call_alone(self, position: int, work: Work) -> Outcome:
         """Call the evaluator at `position` on one row, in a worker process that runs nothing else.
 
-        Return a Failure if the process crashes or the call takes longer than its time limit.
+        Return None without arguments, and a Failure if the process crashes or the call exceeds its time limit.
         """
+        if work.arguments[position] is None:
+            return None
+
         name = self.evaluators[position].name
         arguments = [own if place == position else None for place, own in enumerate(work.arguments)]
 
         async with self._single_call:
             worker, begun = await self._worker(-1), time.monotonic()
             try:
-                return (await self._send(worker, pickle.dumps([arguments]), self._limit_s)).outcomes[0][position]
+                body = pickle.dumps(("run", [arguments]))
+                return (await self._send(worker, body, self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
                     return timeout_failure(name, LateError(f"took longer than its time limit of {self._limit_s:g} s"))
@@ -394,26 +369,26 @@ class _Server:
         """Answer queued requests until the end mark."""
         while (request := self._requests.get()) is not None:
             number, body = request
-            reply = self._answer(pickle.loads(body))  # noqa: S301 - the run wrote it
+            method, *arguments = pickle.loads(body)  # noqa: S301 - the run wrote it
+            reply = getattr(self, method)(*arguments)
             with self._lock:
                 self._unanswered -= 1
             self._pipes.reply(number, reply)
 
-    def _answer(self, request: Setup | Loadable | list[list[Arguments]]) -> object:
-        """Do what a request asks: settings, loading an evaluator, or a batch; return the reply."""
-        if isinstance(request, Setup):
-            sys.path[:], self._most_threads = request.path, request.threads
-            return None
-        if isinstance(request, Loadable):
-            return self._load(request)
-        return run_batch(self._evaluators, [Work(arguments, RowCache(arguments)) for arguments in request])
+    def set_up(self, path: list[str], threads: int) -> None:
+        """Set Python's module path, and the number of batches to run at once."""
+        sys.path[:], self._most_threads = path, threads
 
-    def _load(self, loadable: Loadable) -> str | None:
-        """Load an evaluator and the workspace files of its modules; return None, or the error as text."""
+    def run(self, batch: list[list[Arguments]]) -> QueueReply:
+        """Run the evaluators on some rows; return the outcomes."""
+        return run_batch(self._evaluators, [Work(arguments, RowCache(arguments)) for arguments in batch])
+
+    def load(self, pickled: bytes, modules: list[tuple[str, str]]) -> str | None:
+        """Load a pickled Scorer and the workspace files of its modules; return None, or the error as text."""
         try:
-            for name, file in loadable.modules:
+            for name, file in modules:
                 load_file(Path(file), name)
-            evaluator: Scorer = pickle.loads(loadable.pickled)  # noqa: S301 - the run wrote it
+            evaluator: Scorer = pickle.loads(pickled)  # noqa: S301 - the run wrote it
         except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
             found = as_failure(error)
             return f"{found.type}: {found.message}"
@@ -439,6 +414,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from tunecheck.pipeline import _workers  # requests are instances of that module's classes, not of this one's
-
-    _workers.main()
+    main()

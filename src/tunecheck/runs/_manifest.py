@@ -46,7 +46,7 @@ from tunecheck._version import is_shipped
 from tunecheck.endpoints._base import settings_of_answers
 from tunecheck.endpoints._masking import ALL_SECRETS, storable_settings
 from tunecheck.pipeline._mapping import parse_mapping
-from tunecheck.pipeline._scoring import BoundEvaluator, Constant, Mapped, Reference
+from tunecheck.pipeline._scoring import BoundEvaluator, Mapped, Reference, mapped_reader
 from tunecheck.runs._store import Run, damage_error, digest_of
 
 if TYPE_CHECKING:
@@ -271,35 +271,16 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
     Without a mapping, the first column counts that the row has; the target's column of a name comes before the data's.
     The value is None if the row has none.
     """
-    mapped = next(_mapped_values(manifest, parameter), None)
-    if isinstance(mapped, Constant):
-        constant = mapped.value
-        return lambda data, target: constant
-
-    if mapped is not None:
-        reference = mapped
-        return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
+    layers: dict[str, Mapping[str, Mapped]] = {"default": {}}
+    for name, layer in manifest.mapping.items():
+        with contextlib.suppress(ConfigurationError):  # written by another version
+            layers[name] = parse_mapping({key: value for key, value in layer.items() if key == parameter}, name)
 
     def first_value(data: Mapping[str, JSON], target: Mapping[str, JSON]) -> JSON:
         # A name that both have means the target's column.
-        for column in columns:
-            for row in (target, data):
-                if column in row:
-                    return row[column]
-        return None
+        return next((row[column] for column in columns for row in (target, data) if column in row), None)
 
-    return first_value
-
-
-def _mapped_values(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
-    """Yield the mapped sources of a parameter: the default layer's, then evaluators'; unreadable ones are skipped."""
-    layers = manifest.mapping
-    for name in dict.fromkeys(["default", *layers]):
-        if parameter in layers.get(name, {}):
-            try:
-                yield from parse_mapping({parameter: layers[name][parameter]}, name).values()
-            except ConfigurationError:  # written by another version
-                continue
+    return mapped_reader(layers, parameter) or first_value  # type: ignore[return-value]  # rows hold JSON
 
 
 _LOGS = "*/*/events.jsonl"
