@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -57,6 +57,8 @@ from tunecheck.statistics._results import CONFIDENCE, Proportion, Result
 LabelKind: TypeAlias = Literal["pass_fail", "score"]
 """The kind of the labels: classes, or scores that a threshold turns into classes."""
 
+PassFail: TypeAlias = Literal["pass", "fail"]
+
 PASS: Final = "pass"  # noqa: S105 - no password
 FAIL: Final = "fail"
 
@@ -65,10 +67,13 @@ _KINDS: Mapping[LabelKind, str] = MappingProxyType(
     {"pass_fail": "pass or fail (true or false, yes or no, 1 or 0)", "score": "a number"}
 )
 
-_WORDS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("pass", "passed", "true", "yes"), PASS) | dict.fromkeys(("fail", "failed", "false", "no"), FAIL)
+_MEANINGS: Mapping[str | float, PassFail] = MappingProxyType(
+    {
+        **dict.fromkeys(("pass", "passed", "true", "yes", 1), PASS),
+        **dict.fromkeys(("fail", "failed", "false", "no", 0), FAIL),
+    }
 )
-"""The meaning of labels and verdicts that are words, in lower case."""
+"""The meaning of labels and verdicts that are words, in lower case, or numbers."""
 
 _LISTED = 6
 """Maximum number of metrics that an error lists."""
@@ -249,31 +254,27 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
     Raises:
         ConfigurationError: A label does not fit; the message names the row.
     """
-    readers: dict[LabelKind, Callable[[JSON], object]] = {"score": as_number, "pass_fail": as_pass_or_fail}
     possible = [*_KINDS] if wanted is None else [wanted]
-
     for row_id, label in labels:
-        possible = [kind for kind in possible if readers[kind](label) is not None]
-
+        possible = [kind for kind in possible if (as_number if kind == "score" else as_pass_or_fail)(label) is not None]
         if not possible:
+            is_not = "unlike earlier labels: give all rows" if wanted is None else "not"
+            kinds = ", or all rows ".join(_KINDS.values() if wanted is None else [_KINDS[wanted]])
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
-            if wanted is not None:
-                raise ConfigurationError(f"row {row_id}: the label {shown} is not {_KINDS[wanted]}")
-            kinds = ", or all rows ".join(_KINDS.values())
-            raise ConfigurationError(f"row {row_id}: the label {shown} is unlike earlier labels: give all rows {kinds}")
+            raise ConfigurationError(f"row {row_id}: the label {shown} is {is_not} {kinds}")
 
     return possible[0]
 
 
-def as_pass_or_fail(label: JSON) -> str | None:
+def as_pass_or_fail(label: JSON) -> PassFail | None:
     """Return `pass` or `fail` for a label or verdict with that meaning (true, yes, 1, …), else None.
 
     For example, `"Yes"`, `True`, 1 and `"1.0"` are `pass`, `"0"` is `fail`, and 0.5 is neither.
     """
     number = as_number(label)
     if number is not None:
-        return {1.0: PASS, 0.0: FAIL}.get(number)
-    return _WORDS.get(str(label).strip().casefold()) if isinstance(label, (str, bool)) else None
+        return _MEANINGS.get(number)
+    return _MEANINGS.get(str(label).strip().casefold()) if isinstance(label, (str, bool)) else None
 
 
 def as_number(label: JSON) -> float | None:
@@ -300,8 +301,8 @@ class _Compared:
     row: ResultRow
     output: Mapping[str, JSON]
     given: JSON
-    label: str
-    verdict: str
+    label: PassFail
+    verdict: PassFail
     score: float | None
 
 
@@ -386,8 +387,8 @@ class _LabelledRun:
                 str(row.row["row_id"]),
                 str(row.row["row_fingerprint"]),
                 recorded[row.index][0] if row.index in recorded else None,
-                PASS if row.label == PASS else FAIL,
-                PASS if row.verdict == PASS else FAIL,
+                row.label,
+                row.verdict,
             )
             for row in self._compared
         ]
@@ -447,49 +448,42 @@ class _LabelledRun:
                 self._counts["error"] += 1
                 continue
 
-            raw = self._raw_verdict(output)
-            if raw is None:
+            value, result = output.get(f"{self._metric}"), output.get(f"{self._metric}_result")
+            words = [word for word in (result, value) if isinstance(word, str)]
+            raw = value if result is None else result
+            if raw is None or any(WORDS.get(word) == "not_applicable" for word in words):
                 self._counts["not_applicable"] += 1
                 continue
 
-            given = row.get(f"inputs.{self._column}")
-            label, verdict = self._label(given, output), self._verdict(row, output, raw)
-            own = output.get(f"{self._metric}_score", output.get(f"{self._metric}"))
+            given, threshold = row.get(f"inputs.{self._column}"), as_number(output.get(f"{self._metric}_threshold"))
+            own = output.get(f"{self._metric}_score", value)
             score = None if isinstance(own, str) else as_number(own)
+            label, verdict = self._label(given, threshold), self._verdict(row, raw, threshold)
             yield _Compared(index, row, output, given, label, verdict, score)
 
-    def _raw_verdict(self, output: Mapping[str, JSON]) -> JSON:
-        """Return the metric's result or, without one, its value; None if the row is not applicable or has neither."""
-        own, result = output.get(f"{self._metric}"), output.get(f"{self._metric}_result")
-        if any(isinstance(value, str) and WORDS.get(value) == "not_applicable" for value in (result, own)):
-            return None
-        return own if result is None else result
-
-    def _label(self, given: JSON, output: Mapping[str, JSON]) -> str:
+    def _label(self, given: JSON, threshold: float | None) -> PassFail:
         """Return a label as `pass` or `fail`; a number is compared with the label threshold or the metric's own.
 
         Raises:
             ConfigurationError: The label is a number and there is no threshold.
         """
         if self._kind == "pass_fail":
-            return as_pass_or_fail(given) or ""
+            return as_pass_or_fail(given) or FAIL
 
-        threshold = as_number(output.get(f"{self._metric}_threshold")) if self._threshold is None else self._threshold
+        threshold = threshold if self._threshold is None else self._threshold
         if threshold is None:
             raise ConfigurationError(
                 f"the labels are numbers, but {self._evaluator!r} has no threshold to compare them with: "
                 "set label_threshold, or label rows as pass or fail"
             )
-
         return self._result(as_number(given) or 0.0, threshold)
 
-    def _verdict(self, row: ResultRow, output: Mapping[str, JSON], raw: JSON) -> str:
+    def _verdict(self, row: ResultRow, raw: JSON, threshold: float | None) -> PassFail:
         """Return the evaluator's verdict as `pass` or `fail`; a number is compared with the metric's threshold.
 
         Raises:
             ConfigurationError: The verdict has no such meaning; the text names the row.
         """
-        threshold = as_number(output.get(f"{self._metric}_threshold"))
         number = None if isinstance(raw, str) else as_number(raw)
         if number is not None and threshold is not None:
             return self._result(number, threshold)
@@ -501,7 +495,7 @@ class _LabelledRun:
             raise ConfigurationError(f"row {row.get('row_id')}: {says}, not pass or fail; choose another --metric")
         return verdict
 
-    def _result(self, score: float, threshold: float) -> str:
+    def _result(self, score: float, threshold: float) -> PassFail:
         """Return `pass` if the score reaches the threshold, in the metric's direction, else `fail`."""
         return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
 
@@ -518,10 +512,8 @@ class _LabelledRun:
         None if a score is missing or the metric has no threshold.
         """
         scores = [(row.label == PASS, row.score) for row in self._compared if row.score is not None]
-        if not scores or len(scores) < len(self._compared):
-            return None
-
-        if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
+        thresholds = [row.output.get(f"{self._metric}_threshold") for row in self._compared[:1]]
+        if not scores or len(scores) < len(self._compared) or as_number(thresholds[0]) is None:
             return None
         return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
 

@@ -54,10 +54,7 @@ from tunecheck.runs._store import Run, began_here, sign_manifest, utc_now
 if TYPE_CHECKING:
     import pandas
 
-    from tunecheck._files import EvaluatorEntry
     from tunecheck._progress import ProgressCallback
-    from tunecheck.comparison._judged import Correction
-    from tunecheck.views import Interval
 
 
 class EvaluationResult(dict[str, object]):
@@ -117,56 +114,33 @@ class EvaluationResult(dict[str, object]):
 
 def _result_html(result: EvaluationResult) -> str:
     """Return the notebook's HTML of a result: each evaluator's pass rate or mean; a calibrated judge's is corrected."""
-    from tunecheck.comparison._judged import corrections
+    from tunecheck.comparison._judged import corrections  # only notebooks need these
     from tunecheck.comparison._wording import value_text
-    from tunecheck.views import SIMULATED, Chart, Table, Text, View, html  # only notebooks need these
-
-    run = Run(result.run_dir)
-    errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
-    lines = [f"{run.id} · {plural(result.row_count, 'row')}{errors}"]
-    if result.simulated:
-        lines.append(SIMULATED)
-
-    metrics = result["metrics"]
-    assert isinstance(metrics, dict)
-    figures = list(_figures(run.manifest().evaluators, metrics, corrections(run)))
-
-    rows = [
-        (
-            figure.label,
-            value_text("binary" if f"{name}.{PASS_RATE}" in metrics else "score", figure.value),
-            "" if figure.low is None or figure.high is None else f"{figure.low:.1%} to {figure.high:.1%}",
-            *(_count(metrics.get(f"{name}.{key}_count")) for key in ("scored", "not_applicable", "error")),
-        )
-        for name, figure in figures
-    ]
-
-    heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
-    chart = Chart([figure for _, figure in figures if figure.low is not None])
-    return html(View(run.id, [Text(lines), chart, Table(heads, rows)], result.notes))
-
-
-def _figures(
-    evaluators: Mapping[str, EvaluatorEntry], metrics: Mapping[str, JSON], judges: Mapping[str, Correction]
-) -> Iterator[tuple[str, Interval]]:
-    """Yield each evaluator's name with its pass rate or mean and interval; a calibrated judge's rate is corrected."""
     from tunecheck.results import main_figure_of, with_interval
-    from tunecheck.views import Interval
+    from tunecheck.views import SIMULATED, Chart, Interval, Table, Text, View, html
 
-    for name, entry in evaluators.items():
-        judge = judges.get(name)
-        if judge is not None and judge.corrected is not None:
-            corrected = judge.corrected
-            yield name, Interval(f"{name}, {judge.corrected_label}", corrected.value, corrected.low, corrected.high)
-        else:
-            figure = with_interval(main_figure_of(name, entry, metrics), metrics)
-            label = f"{name}, {judge.raw_label}" if judge is not None and figure.is_rate else name
-            yield name, Interval(label, figure.value, figure.low, figure.high)
+    run, metrics = Run(result.run_dir), result["metrics"]
+    assert isinstance(metrics, dict)
+    judges, rows, intervals = corrections(run), list[Sequence[str]](), list[Interval]()
 
+    for name, entry in run.manifest().evaluators.items():
+        raw, judge = with_interval(main_figure_of(name, entry, metrics), metrics), judges.get(name)
+        corrected = None if judge is None else judge.corrected
+        figure, label = corrected or raw, name
+        if judge is not None and (corrected or raw.is_rate):
+            label = f"{name}, {judge.corrected_label if corrected else judge.raw_label}"
 
-def _count(value: object) -> str:
-    """Return a count as text, or "" if there is none."""
-    return f"{value:,}" if isinstance(value, int) else ""
+        value = value_text("binary" if f"{name}.{PASS_RATE}" in metrics else "score", figure.value)
+        interval = "" if figure.low is None or figure.high is None else f"{figure.low:.1%} to {figure.high:.1%}"
+        counts = [metrics.get(f"{name}.{key}_count") for key in ("scored", "not_applicable", "error")]
+        rows.append((label, value, interval, *(f"{n:,}" if isinstance(n, int) else "" for n in counts)))
+        if figure.low is not None:
+            intervals.append(Interval(label, figure.value, figure.low, figure.high))
+
+    errors = f", {result.failed_row_count:,} with an error" if result.failed_row_count else ""
+    lines = [f"{run.id} · {plural(result.row_count, 'row')}{errors}", *([SIMULATED] if result.simulated else [])]
+    heads = ("evaluator", "pass rate or mean", "95% interval", "scored", "not applicable", "errors")
+    return html(View(run.id, [Text(lines), Chart(intervals), Table(heads, rows)], result.notes))
 
 
 class UnansweredError(RunError):
@@ -290,7 +264,6 @@ class Closable(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 class RunsPlan(Protocol):
@@ -305,19 +278,15 @@ class RunsPlan(Protocol):
         Raises:
             RunError: The run was stopped.
         """
-        ...
 
     def stop(self, reason: BaseException) -> None:
         """Start no more work; `run` then raises the reason."""
-        ...
 
     def load(self) -> Load | None:
         """Return the current load limit of the target's service, or None if it has none."""
-        ...
 
     def waiting_for(self) -> str:
         """Return a remark for the progress line; it may be empty."""
-        ...
 
 
 _GRACE_S = 10.0

@@ -18,8 +18,11 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, Unpack, runtime_checkable
+
+from msgspec import structs
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError, PluginError, RunError
@@ -41,6 +44,7 @@ from tunecheck.pipeline._plan import CallableTarget
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.plugins import UploaderLike
+from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
@@ -148,27 +152,34 @@ def score(
         ConfigurationError: The run does not exist, has not finished, or an argument is wrong.
         RunError: The run is damaged and `accept_damage` is False, or the new run was stopped.
     """
-    from tunecheck.evaluation._rescoring import RecordedRun
+    from tunecheck.evaluation._rescoring import RecordedAnswers, RecordedRows, own_mapping
 
     _refuse_unknown(arguments, score, ScoreArguments)
     if arguments.get("reuse") is not None:
         raise ConfigurationError("score() always reuses unchanged verdicts of its run: leave reuse out")
 
     settings = RunSettings(**arguments)
-    recorded = RecordedRun(find_run(run, settings.folder), accept_damage=settings.accept_damage)
+    recorded = find_run(run, settings.folder)
+    results, manifest = recorded.rows(), recorded.manifest()
+    if not settings.accept_damage:
+        refuse_changed(recorded, manifest)
     _check_names(evaluators)
 
-    layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
-    target, trust = recorded.target(), settings.trust or Trust()
+    default = manifest.mapping.get("default", {})
+    layers = read_layers(evaluator_config, evaluators, default, partial(own_mapping, manifest))
+    target = RecordedAnswers(recorded, results, manifest.target) if manifest.target else None
+    trust = settings.trust or Trust()
     bound = _bind_evaluators(evaluators, layers, evaluator_config, target, trust)
 
-    rows = recorded.dataset()
-    set_trust(trust.of(recorded.run.manifest_file), rows, target, bound)
+    rows = RecordedRows(results, manifest.dataset)
+    set_trust(trust.of(recorded.manifest_file), rows, target, bound)
 
     # A resumed run has a parent already, the run that it judges.
-    reuse = recorded.run.folder if settings.resume is None else None
-    settings = replace(settings, name=evaluation_name or recorded.name, reuse=reuse)
-    return Execution(rows, target, bound, layers, settings, inherited=recorded.decision).run()
+    reuse = recorded.folder if settings.resume is None else None
+    settings = replace(settings, name=evaluation_name or str(manifest.name), reuse=reuse)
+    # The metrics of an early decision are those of other evaluators.
+    decision = None if manifest.stopped is None else structs.replace(manifest.stopped, metrics=[])
+    return Execution(rows, target, bound, layers, settings, inherited=decision).run()
 
 
 # -- from arguments to a finished run

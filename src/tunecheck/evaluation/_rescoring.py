@@ -1,7 +1,7 @@
 """Recorded runs: a finished run as data set and as target, and the rows in flight when a run's process died.
 
-`score()` runs over a recorded run like `evaluate()` over data. `_RecordedRows` takes the rows from the columns
-`inputs.…` of eval_results.jsonl. `_RecordedAnswers` takes the answers from the journal, under the hash of their inputs,
+`score()` runs over a recorded run like `evaluate()` over data. `RecordedRows` takes the rows from the columns
+`inputs.…` of eval_results.jsonl. `RecordedAnswers` takes the answers from the journal, under the hash of their inputs,
 so that later runs can reuse them, too.
 """
 
@@ -9,76 +9,35 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import structs
-
 from tunecheck._errors import EndpointError
-from tunecheck._files import DatasetEntry, EarlyStop
+from tunecheck._files import DatasetEntry, RunFile
 from tunecheck._json import JSON, object_or_empty, text_or_none
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._sources import DatasetDefaults
 from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._journal_reader import JournalReader
-from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run
 
 _INPUTS = "inputs."
 """Beginning of the results' columns that hold the data: `inputs.question`."""
 
 
-class RecordedRun:
-    """A finished run: its rows, its mapping and its recorded answers."""
+def own_mapping(manifest: RunFile, name: str) -> dict[str, object]:
+    """Return the column mapping that a run had for one evaluator alone; empty for the target.
 
-    def __init__(self, run: Run, *, accept_damage: bool) -> None:
-        """Read the run's manifest.
-
-        Raises:
-            ConfigurationError: The run has not finished.
-            RunError: The rows have changed since the run wrote them, and damage is not accepted.
-        """
-        self.run = run
-        self._rows = run.rows()
-        self._manifest = run.manifest()
-        if not accept_damage:
-            refuse_changed(run, self._manifest)
-
-    @property
-    def name(self) -> str:
-        """The name that the run was given."""
-        return str(self._manifest.name)
-
-    def mapping(self, name: str) -> dict[str, object]:
-        """Return the column mapping of one evaluator, or `default`, without entries that equal those of `default`.
-
-        The target's is empty, because its answers are recorded.
-        """
-        if name == "target":
-            return {}
-
-        default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
-        if name == "default":
-            return dict(default)
-
-        # The manifest has merged mappings. Entries of `default` must not count as the evaluator's own.
-        return {key: value for key, value in own.items() if key not in default or default[key] != value}
-
-    @property
-    def decision(self) -> EarlyStop | None:
-        """The decision that stopped the run early, without metrics, because new evaluators have others."""
-        stopped = self._manifest.stopped
-        return None if stopped is None else structs.replace(stopped, metrics=[])
-
-    def dataset(self) -> Dataset:
-        """Return the run's rows as a data set, with their ids."""
-        return _RecordedRows(self._rows, self._manifest.dataset)
-
-    def target(self) -> Target | None:
-        """Return a target that replays the recorded answers; None if the run had no target."""
-        target = self._manifest.target
-        return _RecordedAnswers(self.run, self._rows, target) if target else None
+    The target needs none, because its answers are recorded.
+    """
+    default, merged = manifest.mapping.get("default", {}), manifest.mapping.get(name, {})
+    # The manifest has merged mappings. Entries of `default` must not count as the evaluator's own.
+    return {
+        key: value
+        for key, value in merged.items()
+        if name != "target" and (key not in default or default[key] != value)
+    }
 
 
-class _RecordedRows(Dataset):
+class RecordedRows(Dataset):
     """The rows of a finished run as a data set: the inputs that the results hold."""
 
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
@@ -105,7 +64,7 @@ class _RecordedRows(Dataset):
             yield Row(index, str(row["row_id"]), values, str(row["row_fingerprint"]))
 
 
-class _RecordedAnswers(Target):
+class RecordedAnswers(Target):
     """Returns the recorded answer of each row; makes no calls."""
 
     def __init__(self, run: Run, rows: RowsView, recorded_target: dict[str, JSON]) -> None:

@@ -49,7 +49,6 @@ class RunsElsewhere(Protocol):
 
     def __call__(self, plan: Plan, journal: Journal, cached: CachedResults, execution: Execution) -> RunsPlan:
         """Return an engine that processes the rows missing in `cached` and records their results in the journal."""
-        ...
 
 
 class RunArguments(TypedDict, total=False):
