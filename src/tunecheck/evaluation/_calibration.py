@@ -229,7 +229,8 @@ def _labelled_rows(
         raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
 
     rows = list(dataset.rows())
-    given = [row for row in rows if not _is_empty(row.values.get(column))]
+    # Null and blank texts are no labels.
+    given = [row for row in rows if str(row.values.get(column, "")).strip() and row.values.get(column) is not None]
     if not given:
         raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
 
@@ -241,11 +242,6 @@ def _labelled_rows(
         kept = [{**row.values, "id": row.id} for row in given]
         dataset = open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
     return dataset, found, len(rows) - len(given)
-
-
-def _is_empty(label: JSON) -> bool:
-    """Return whether a row has no label: null, or a blank text."""
-    return label is None or (isinstance(label, str) and not label.strip())
 
 
 def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> LabelKind:

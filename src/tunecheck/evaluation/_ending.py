@@ -236,16 +236,11 @@ class EndpointFacts:
         extended = replace(manifest, api=self.known())
         return sign_manifest(extended) if began_here(manifest) else extended
 
-    def recall_from(self, manifest: RunFile) -> None:
-        """Restore the facts that this run's earlier part learned.
-
-        Facts in other people's manifests are ignored, because they would change requests.
-        """
-        if began_here(manifest):
-            self.recall(manifest.api)
-
     def recall(self, facts: Mapping[str, JSON]) -> None:
-        """Restore facts about endpoints' APIs, by evaluator or `target`; facts that cannot be read are ignored."""
+        """Restore facts about endpoints' APIs, by evaluator or `target`; facts that cannot be read are ignored.
+
+        Facts in other people's manifests must be left out, because they would change requests.
+        """
         for name in self.endpoints.keys() & facts.keys():
             with contextlib.suppress(ValidationError):  # written by another version: the run learns the facts again
                 self.endpoints[name].facts = convert_value(facts[name], ApiFacts)

@@ -438,12 +438,21 @@ def _bind_evaluators(
     """
     all_bound = []
     columns = frozenset[str]() if target is None else target.columns
+    profile = getattr(getattr(target, "endpoint", None), "profile", None)
 
     for name, evaluator in evaluators.items():
         loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
-        bound = bind_evaluator(name, in_format_of(target, loaded), layers[name], columns)
+        # An evaluator reads calls in the format that the target's endpoint declares, if both have one.
+        if profile is not None and isinstance(loaded, _ReadsCalls):
+            loaded = (loaded() if isinstance(loaded, type) else loaded).in_format(profile)
+        bound = bind_evaluator(name, loaded, layers[name], columns)
+
         # Only the evaluator's own mapping must fit it. The mapping of `default` may name parameters of others.
-        _check_own_parameters(bound, configured_mapping(config, name))
+        known = {parameter for choice in bound.signature.choices for parameter in choice}
+        unknown = [parameter for parameter in configured_mapping(config, name) if parameter not in known]
+        if unknown and not bound.signature.takes_any:
+            hint = did_you_mean(unknown[0], known)
+            raise ConfigurationError(f"evaluator {name!r} has no parameter {unknown[0]!r}{hint}")
         all_bound.append(bound)
     return all_bound
 
@@ -469,19 +478,6 @@ def _check_names(evaluators: object) -> None:
         if longer is not None:
             names = f"{name!r} and {longer!r}"
             raise ConfigurationError(f"evaluators {names} would share result columns; rename one of them")
-
-
-def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:
-    """Check that the evaluator has every parameter that `own`, its mapping in evaluator_config, names.
-
-    Raises:
-        ConfigurationError: It lacks one.
-    """
-    known = {parameter for choice in evaluator.signature.choices for parameter in choice}
-    for parameter in own:
-        if parameter not in known and not evaluator.signature.takes_any:
-            hint = did_you_mean(parameter, known)
-            raise ConfigurationError(f"evaluator {evaluator.name!r} has no parameter {parameter!r}{hint}")
 
 
 # -- drivers: targets that make several requests to an endpoint for each row
@@ -517,18 +513,6 @@ def set_trust(trust: Trust, dataset: Dataset, target: Target | None, evaluators:
         for plugin in plugins.discover("simulators"):
             if isinstance(names, list) and plugin.name in names:
                 plugins.check(plugin, trust)
-
-
-def in_format_of(target: Target | None, evaluator: object) -> object:
-    """Return the evaluator, set to read calls in the format that the target's endpoint declares, if both have one.
-
-    An evaluator class is instantiated for that.
-    """
-    profile = getattr(getattr(target, "endpoint", None), "profile", None)
-    if profile is None or not isinstance(evaluator, _ReadsCalls):
-        return evaluator
-
-    return (evaluator() if isinstance(evaluator, type) else evaluator).in_format(profile)
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -38,7 +38,7 @@ from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, Dataset, Scan
 from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase
 from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResult, now, run_engine, stopped_by
-from tunecheck.evaluation._settings import RunsElsewhere, RunSettings
+from tunecheck.evaluation._settings import RunSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._figures import trial_metrics
@@ -366,7 +366,8 @@ class _Work:
 
         `earlier` has the recorded results of a run that this one reuses. An error is recorded in the manifest.
         """
-        self.execution.facts.recall_from(self.manifest)
+        if began_here(self.manifest):
+            self.execution.facts.recall(self.manifest.api)
         path = self.run.journal.absolute()  # evaluators may change the working folder
 
         with contextlib.ExitStack() as opened:
@@ -381,7 +382,10 @@ class _Work:
 
             if self.settings.on is not None:
                 since = path.stat().st_size
-                self.notes += self._run_elsewhere(self.settings.on, journal, cached)
+                # Tasks on other machines process the unfinished rows; their records come back into the journal.
+                engine = self.settings.on(self._plan(), journal, cached, self.execution)
+                run_engine(engine, {}, self._progress())
+                self.notes += [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
                 cached = self._cached_results(journal, since, notes=[])  # with the results of the tasks
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
@@ -439,16 +443,6 @@ class _Work:
         notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 
-    def _run_elsewhere(self, on: RunsElsewhere, journal: Journal, cached: CachedResults) -> list[str]:
-        """Let tasks on other machines process the unfinished rows; return their notes for the user.
-
-        Raises:
-            RunError: The run was stopped; the journal has the work that the tasks finished.
-        """
-        engine = on(self._plan(), journal, cached, self.execution)
-        run_engine(engine, {}, self._progress())
-        return [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
-
     def _plan(self) -> Plan:
         return self.execution.plan(self.run.id, self.run.folder.absolute(), self.scan.rows)
 
@@ -470,7 +464,10 @@ class _Work:
 
         calls = RunCalls(self.run.id, journal, cached, Budget(self.settings.max_cost))
         engine = Engine(self._plan(), journal, results, aggregator, cached, calls)
-        engine.tally.notes += self._notes_before()
+        # The notes of the data, the evaluators and the target are known before the run.
+        remarks = (note for evaluator in execution.evaluators for note in evaluator.notes)
+        engine.tally.notes += dict.fromkeys((*self.notes, *remarks))
+        engine.tally.notes += execution.target.notes if execution.target is not None else ()
         run_engine(engine, execution.closing, self._progress())
 
         tally = engine.tally
@@ -487,12 +484,6 @@ class _Work:
         loaded = rows.loaded()
         self._write_files(summary, loaded, results.columns, journal)
         return EvaluationResult(self.run, summary, loaded, tally)
-
-    def _notes_before(self) -> Iterable[str]:
-        """Return the notes that are known before the run: those of the data, the evaluators and the target."""
-        remarks = (note for evaluator in self.execution.evaluators for note in evaluator.notes)
-        target = self.execution.target
-        return [*dict.fromkeys((*self.notes, *remarks)), *(target.notes if target is not None else ())]
 
     # -- files and notes after the run
 

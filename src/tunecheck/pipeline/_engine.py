@@ -31,6 +31,7 @@ from tunecheck._json import JSON, content_hash, plain
 from tunecheck._loops import UserLoop
 from tunecheck._records import Journal
 from tunecheck._targets import CallContext, Load, Row, Target, group_of
+from tunecheck._version import is_shipped
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline import _worker_queues as queues
@@ -289,27 +290,23 @@ class Engine:
 
         # A failure of this session is not retried.
         recorded_failure = self._cached.failure(state.row.index, "target")
-        if recorded_failure is not None:
-            state.errors["target"] = recorded_failure
-            await self._handle_answer(state)
-            return
-
         try:
-            columns = await self._answer_of(target, state.row)
-            check_columns(columns, self._names)
-            state.target = columns
-            self.tally.masked += columns.get("masked") is True
-            self.tally.simulated |= columns.get("simulated") is True
+            if recorded_failure is not None:
+                state.errors["target"] = recorded_failure
+            else:
+                columns = await self._answer_of(target, state.row)
+                check_columns(columns, self._names)
+                state.target = columns
+                self.tally.masked += columns.get("masked") is True
+                self.tally.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; a cancellation of this task goes on
             if cancels_this_task(error):
                 raise
             self._note_error(state, "target", as_failure(error))
-        await self._handle_answer(state)
 
-    async def _handle_answer(self, state: RowState) -> None:
-        """Count a row as answered, also if the target failed, and evaluate it once the worker queues are open."""
+        # The row counts as answered, also if the target failed.
         self.tally.answered += 1
         await self._worker_queues_open.wait()
         self._evaluate(state)
@@ -561,7 +558,7 @@ class Engine:
         begin_row(state.readings)  # the evaluators have parsed the row's values already
         state.kind = self.plan.row_kind(state.row.values, state.target)
 
-        if state.needs_cause:
+        if "target" in state.errors or any("fail" in output.values() for output in state.outputs.values()):
             from tunecheck.pipeline._row_causes import decide_cause  # loads what matches calls
 
             state.cause = decide_cause(state, self.plan.evaluators, lenient=self.plan.calls == "lenient")
@@ -593,7 +590,9 @@ async def _open_executors(
     limit_s = plan.evaluator_timeout
     in_processes: set[str] = set()
 
-    if plan.may_need_processes:
+    # An evaluator that is not Tunecheck's own must not crash the run.
+    is_at_risk = plan.isolates_files and not all(is_shipped(evaluator.module) for evaluator in plan.evaluators)
+    if plan.workers or is_at_risk:
         from tunecheck.pipeline._workers import start_processes
 
         for process in await start_processes(plan, tally, aggregator):
@@ -609,9 +608,7 @@ async def _open_executors(
     for evaluator in here:
         if not evaluator.pure and not evaluator.asynchronous:
             yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
-
-    for evaluator in here:
-        if evaluator.asynchronous:
+        elif evaluator.asynchronous:
             model_calls = calls.of(evaluator.name) if evaluator.asks_models else None
             slots = evaluator.concurrency or plan.concurrency
             yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, loop, model_calls)

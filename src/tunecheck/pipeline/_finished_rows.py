@@ -84,7 +84,8 @@ class RowsView(Sequence[ResultRow]):
     def _starts(self) -> array[int]:
         """The offset of each line of the file, found by reading the file if it is not known."""
         if self._known_starts is None:
-            self._known_starts = _line_starts(self.path)
+            with open_regular(self.path, buffering=_COPY_BLOCK) as file:
+                self._known_starts = array("Q", accumulate(map(len, lines(file)), initial=0))[:-1]
         return self._known_starts
 
     def __len__(self) -> int:
@@ -153,13 +154,6 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
         problem = " ".join(str(error).split())
 
     raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file")
-
-
-def _line_starts(path: Path) -> array[int]:
-    """Return the offset of each line of a file."""
-    with open_regular(path, buffering=_COPY_BLOCK) as file:
-        ends = array("Q", accumulate(map(len, lines(file)), initial=0))
-    return ends[:-1]
 
 
 # -- verdicts

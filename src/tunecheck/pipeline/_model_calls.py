@@ -26,7 +26,7 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from tunecheck._files import Failure, ModelCall
@@ -289,20 +289,22 @@ class RunCalls:
     async def reserve(self, name: str, price: Price | None, expected: Usage | None) -> AsyncIterator[Reservation]:
         """Reserve budget for a call of an evaluator (or `target`); the caller adds its cost to the reservation.
 
-        Attempts without an answer are journaled and counted, because the service may have billed them; without a price,
-        they are ignored. If nothing is known about the request, `expected` is None, and the costs of earlier calls
-        decide how much to reserve.
+        Attempts without an answer are journaled and counted, because the service may have billed them. Without a price,
+        there is no cost to limit, and nothing is reserved or counted. If nothing is known about the request, `expected`
+        is None, and the costs of earlier calls decide how much to reserve.
 
         Raises:
             StopRunError: the budget is spent, or further attempts could exceed it.
         """
-        amount = cost_of(expected, price) if price is not None and expected is not None else 0.0
+        if price is None:
+            yield Reservation()
+            return
+
+        amount = 0.0 if expected is None else cost_of(expected, price)
         async with self.budget.reserve(name, amount) as reservation:
 
             def count_attempt(usage: Usage) -> None:
                 """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it."""
-                if price is None:
-                    return
                 # Tokens that are not reported are estimated from the request, else from the costs of earlier calls.
                 if expected is not None or has_token_counts(usage):
                     cost = cost_with_estimates(usage, price, expected or Usage())
@@ -340,12 +342,8 @@ class RunCalls:
         Raises:
             StopRunError: the budget is spent.
         """
-        price = _price(getattr(target, "endpoint", None))
-        if price is None or target.tracks_each_call:  # no price, so no cost to limit; or each call is counted already
-            yield functools.partial(self.count_target, target, row)
-            return
-
-        async with self.reserve("target", price, _expected_answer(target, row)) as reservation:
+        price = None if target.tracks_each_call else _price(getattr(target, "endpoint", None))
+        async with self.reserve("target", price, _expected_answer(target, row) if price else None) as reservation:
             yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
@@ -370,30 +368,30 @@ class RunCalls:
         return cost
 
 
+@dataclass(frozen=True, slots=True)
 class EvaluatorCalls:
     """The calls of one evaluator of a run."""
 
-    def __init__(self, calls: RunCalls, evaluator: str) -> None:
-        self._calls = calls
-        self._evaluator = evaluator
+    calls: RunCalls
+    evaluator: str
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Return the answer to a request of this evaluator, like `RunCalls.complete`."""
-        return await self._calls.complete(self._evaluator, endpoint, request, sample)
+        return await self.calls.complete(self.evaluator, endpoint, request, sample)
 
 
+@dataclass(frozen=True, slots=True)
 class EndpointCosts:
     """Counts the cost of each call to one endpoint, within the run's budget.
 
     Targets that count each of their calls use it. An answer may need many calls, and each must fit into the budget.
+    `reported` tells which usage has been counted already.
     """
 
-    def __init__(self, calls: RunCalls, name: str, price: Price | None, reported: ReportedUsage) -> None:
-        """Count calls under `name`; `reported` tells which usage has been counted already."""
-        self._calls = calls
-        self._name = name
-        self._price = price
-        self._reported = reported
+    calls: RunCalls
+    name: str
+    price: Price | None
+    reported: ReportedUsage
 
     @contextlib.asynccontextmanager
     async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
@@ -402,22 +400,18 @@ class EndpointCosts:
         Raises:
             StopRunError: the budget is spent.
         """
-        if self._price is None:  # without a price there is no cost to limit
-            yield self.record
-            return
-
-        price = self._price
-        async with self._calls.reserve(self._name, price, None) as reservation:
+        async with self.calls.reserve(self.name, self.price, None) as reservation:
 
             def count(made: CallsMade) -> None:
                 self.record(made)
-                reservation.add_cost(cost_of(usage_with_estimates(made), price))
+                usage = usage_with_estimates(made)
+                reservation.add_cost(_cost(usage, self.price, usage)[0])
 
             yield count
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made: in this session without a limit, or before the run was interrupted."""
-        self._calls.count_calls(self._name, self._price, self._reported.count(made, by_answer=False))
+        self.calls.count_calls(self.name, self.price, self.reported.count(made, by_answer=False))
 
 
 def _price(endpoint: object) -> Price | None:

@@ -22,7 +22,6 @@ from tunecheck._json import JSON
 from tunecheck._loops import LateError, Threads, UserLoop
 from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck._version import is_shipped
 from tunecheck.pipeline._mapping import is_async, make_binder, read_signature
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, CallsChoice, Mapped, ReadCallsCount, RowValues, private_copies
@@ -147,13 +146,6 @@ class Plan:
     """`lenient` if calls in an answer's text count; by default only calls that the API returned do."""
     order: RandomOrder | None = None
     """The row order of a run that may stop before all rows are asked."""
-
-    @property
-    def may_need_processes(self) -> bool:
-        """True if worker processes are set, or if an evaluator that is not Tunecheck's own must not crash the run."""
-        if self.workers:
-            return True
-        return self.isolates_files and not all(is_shipped(evaluator.module) for evaluator in self.evaluators)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,14 +95,6 @@ class RowState:
     readings: RowCache | None = None
     """The readings of its values that pure evaluators share."""
 
-    @property
-    def needs_cause(self) -> bool:
-        """True if the target failed on the row, or an evaluator's result is `fail`."""
-        for output in self.outputs.values():
-            if "fail" in output.values():
-                return True
-        return "target" in self.errors
-
 
 def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
     """Raise ValueError if a column of the answer has the prefix of an evaluator's results."""
@@ -552,7 +544,10 @@ class Aggregator:
             metrics |= own_metrics
             if own_metrics[f"{evaluator.name}.scored_count"]:
                 metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.first_rows for tally in tallies)))
-        return metrics | _shares_of_causes(cells)
+
+        # Each cause's share is that of all rows.
+        rows_in_cells, causes = sum(cell.count for cell in cells), sum((cell.causes for cell in cells), Counter[str]())
+        return metrics | {f"{CAUSE_METRIC}{code}": causes[code] / rows_in_cells for code in order_causes(causes)}
 
     def _counted_metrics(self) -> list[str | None]:
         """Return for each evaluator the metric that decides pass or fail in all groups; None if it has no results."""
@@ -605,13 +600,6 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
         f"{name}.not_applicable_count": results["not_applicable"],
         f"{name}.error_count": sum(tally.errors for tally in tallies),
     }
-
-
-def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
-    """Return `cause.<code>` for each cause of failures in these cells: its share of all their rows."""
-    rows = sum(cell.count for cell in cells)
-    counts = sum((cell.causes for cell in cells), Counter[str]())
-    return {f"{CAUSE_METRIC}{code}": counts[code] / rows for code in order_causes(counts)}
 
 
 def _keys_in_order(*first_rows: Mapping[tuple[str, ...], int]) -> list[str]:

@@ -45,9 +45,6 @@ from tunecheck.formats._reading import cached_reading, tools_of, without_thought
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
-# The word of a failed result, and the endings of an evaluator's keys: `match_result`, `match_properties`.
-_FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
-
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, only state that calls differ."""
 
@@ -120,7 +117,8 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
         yield Fault(code=target_error.cause or symptoms.error_cause(f"{target_error.type}: {target_error.message}"))
         return
 
-    failing = {name for name, output in state.outputs.items() if _fails(output)}
+    results = ((name, *item) for name, output in state.outputs.items() for item in output.items())
+    failing = {name for name, key, value in results if value == "fail" and key.endswith("_result")}
     if not failing:
         return
 
@@ -132,7 +130,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
         arguments |= evaluator.bind(state.row.values, state.target)
 
     outputs = [state.outputs[evaluator.name] for evaluator in with_output if evaluator.name in failing]
-    properties = [value for output in outputs for key, value in output.items() if key.endswith(_PROPERTIES)]
+    properties = [value for output in outputs for key, value in output.items() if key.endswith("_properties")]
     faults = [fault for value in properties for fault in read_faults(value)]
 
     # The calls as the evaluators read them.
@@ -149,11 +147,6 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     yield from _swap_faults(explained)
     for fault in explained:
         yield from _causes_of_fault(fault, answer)
-
-
-def _fails(output: Mapping[str, object]) -> bool:
-    """Return True if an evaluator's output has a `<metric>_result` that is `fail`."""
-    return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
 
 
 def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
@@ -220,7 +213,11 @@ def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
 
     Without calls on both sides, there are no differences. Arguments that the schema wants as text are skipped.
     """
-    made, accepted = (_with_plain_names(calls) for calls in (answer.reading.calls, answer.truth.calls))
+    # Dots in names count as underscores.
+    made, accepted = (
+        [FunctionCall(tool_name(call.name), call.arguments) for call in reading.calls]
+        for reading in (answer.reading, answer.truth)
+    )
     if not made or not accepted:
         return
     from tunecheck.calls import matching  # imported here, because rows of texts need none of it
@@ -233,11 +230,6 @@ def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
     for fault in matching.argument_faults(match):
         if fault.path is not None and not _should_be_text(fault, answer.tools):
             yield fault
-
-
-def _with_plain_names(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
-    """Return the calls with dots in their names replaced by underscores."""
-    return [FunctionCall(tool_name(call.name), call.arguments) for call in calls]
 
 
 # -- what an answer itself says: how it ended, how its calls are written, what its text does
@@ -704,17 +696,13 @@ def _no_call_faults(answer: FailedAnswer) -> Iterator[Fault]:
 
     # Some servers write a missing text as the word `null` or `None`.
     if text in ("", "null", "None") and not refusal and (answer.expects_call or answer.expects_text):
-        yield _empty_answer_fault(answer)
+        # Counted tokens without text suggest that the server's parsers dropped the text.
+        written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
+        if isinstance(written, int) and written > _END_OF_TURN_TOKENS and not answer.has_reasoned:
+            yield Fault(code="empty_answer.counted", message=f"the server counted {written} output tokens")
+        else:
+            yield Fault(code="empty_answer")
     elif answer.expects_call:
         call, arguments = next(((first.name, first.arguments) for first in answer.truth.calls), (None, UNSET))
         said = text if answer.is_text else UNSET
         yield Fault(code="answered_instead_of_calling", call=call, expected=arguments, actual=said)
-
-
-def _empty_answer_fault(answer: FailedAnswer) -> Fault:
-    """Return the fault of an answer with neither text nor call: a separate code if output tokens were counted."""
-    # Counted tokens without text suggest that the server's parsers dropped the text.
-    written = object_or_empty(answer.columns.get("usage")).get("output_tokens")
-    if isinstance(written, int) and written > _END_OF_TURN_TOKENS and not answer.has_reasoned:
-        return Fault(code="empty_answer.counted", message=f"the server counted {written} output tokens")
-    return Fault(code="empty_answer")

@@ -66,8 +66,11 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     Add notes to the tally on evaluators in this process: those that no worker process can load, and those of the user
     whose crash would end the run.
     """
-    shared = [evaluator for evaluator in plan.evaluators if _may_share(evaluator, plan)]
-    isolated = [evaluator for evaluator in plan.evaluators if evaluator not in shared and _is_isolated(evaluator, plan)]
+    synchronous = [evaluator for evaluator in plan.evaluators if plan.workers and not evaluator.asynchronous]
+    shared = [evaluator for evaluator in synchronous if evaluator.pure or not plan.isolates_files]
+    others = [evaluator for evaluator in plan.evaluators if evaluator not in shared and not evaluator.asks_models]
+    # In a process of its own, an evaluator that crashes harms no other.
+    isolated = [evaluator for evaluator in others if plan.isolates_files and is_of_workspace(evaluator)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
 
     executors = []
@@ -96,16 +99,6 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
         )
 
     return [executor for executor in executors if executor.evaluators]
-
-
-def _may_share(evaluator: BoundEvaluator, plan: Plan) -> bool:
-    """Return True if an evaluator belongs in worker processes together with other evaluators."""
-    return plan.workers > 0 and not evaluator.asynchronous and (evaluator.pure or not plan.isolates_files)
-
-
-def _is_isolated(evaluator: BoundEvaluator, plan: Plan) -> bool:
-    """Return True if an evaluator needs a worker process of its own, so that its crash harms no other evaluator."""
-    return plan.isolates_files and is_of_workspace(evaluator) and not evaluator.asks_models
 
 
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:

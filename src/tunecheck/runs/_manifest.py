@@ -322,8 +322,12 @@ def verify(run: Run) -> Verified:
     if status == "running":
         unchecked.append("another process is still writing this run")
 
+    from tunecheck.pipeline._journal_reader import JournalReader
+
+    names, answers, least = frozenset(manifest.evaluators), bool(manifest.target), manifest.records or 0
     try:
-        with contextlib.closing(_read_journal(run, manifest)) as journal:
+        reader = JournalReader(run.journal, by_row=True, evaluators=names, answers=answers, at_least=least)
+        with contextlib.closing(reader) as journal:
             loss = journal.describe_loss(manifest.row_count or 0)
             if loss is not None:
                 damage.append(f"journal.jsonl: {loss}")
@@ -346,14 +350,6 @@ def _damaged_logs(run: Run) -> Iterator[str]:
             damage = WholeRecords(path, file).read()
         if damage.lost:
             yield f"{path.relative_to(run.folder).as_posix()}: {damage}"
-
-
-def _read_journal(run: Run, manifest: RunFile) -> JournalReader:
-    """Open the run's journal for reading: its answers, and the verdicts of its evaluators."""
-    from tunecheck.pipeline._journal_reader import JournalReader
-
-    names, answers = frozenset(manifest.evaluators), bool(manifest.target)
-    return JournalReader(run.journal, by_row=True, evaluators=names, answers=answers, at_least=manifest.records or 0)
 
 
 def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Iterator[str]:
