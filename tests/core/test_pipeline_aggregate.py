@@ -17,7 +17,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row
 from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _results as results, bind_evaluator
-from tunecheck.pipeline._figures import ExactSum
+from tunecheck.pipeline._results import ExactSum
 from tunecheck.plugins import Failure
 
 

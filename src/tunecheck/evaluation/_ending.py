@@ -43,6 +43,7 @@ from tunecheck._files import RunFile, Summary
 from tunecheck._json import JSON, convert_value
 from tunecheck._loops import Call
 from tunecheck._messages import plural
+from tunecheck._progress import NotebookProgress, Progress, ProgressBar, ProgressCallback
 from tunecheck._targets import Load, Target
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
@@ -53,8 +54,6 @@ from tunecheck.runs._store import Run, began_here, sign_manifest, utc_now
 
 if TYPE_CHECKING:
     import pandas
-
-    from tunecheck._progress import ProgressCallback
 
 
 class EvaluationResult(dict[str, object]):
@@ -401,8 +400,6 @@ async def _run(
     finally:
         ticker.cancel()
         if show is not None:
-            from tunecheck._progress import NotebookProgress, ProgressBar
-
             _show(engine, show)
             if isinstance(show, (ProgressBar, NotebookProgress)):
                 show.close()
@@ -426,8 +423,6 @@ async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
 
 def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
     """Report the run's progress; return False if the caller's function raised an error, which does not end the run."""
-    from tunecheck._progress import Progress
-
     tally, load = engine.tally, engine.load()
     remarks = ["" if load is None else load.brief(), engine.waiting_for()]
     remark = ", ".join(filter(None, remarks))

@@ -32,6 +32,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
 from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
+from tunecheck._progress import progress_of
 from tunecheck._records import Journal
 from tunecheck._targets import Target
 from tunecheck.calls._schemas import TOOL_COLUMNS
@@ -41,18 +42,16 @@ from tunecheck.evaluation._ending import Closable, EndpointFacts, EvaluationResu
 from tunecheck.evaluation._settings import RunSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
-from tunecheck.pipeline._figures import trial_metrics
 from tunecheck.pipeline._finished_rows import MAX_COLUMNS, ResultRow, RowsView, write_table
 from tunecheck.pipeline._mapping import check_binding, tools_left_out
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
-from tunecheck.pipeline._results import Aggregator, ResultsWriter
+from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers, row_kind_reader
 from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
 
 if TYPE_CHECKING:
-    from tunecheck._progress import ProgressCallback
     from tunecheck.comparison._deciding import EarlyStopping
     from tunecheck.pipeline._journal_reader import JournalReader
 
@@ -357,10 +356,6 @@ class _Work:
     scan: Scan
     notes: list[str]
 
-    @property
-    def settings(self) -> RunSettings:
-        return self.execution.settings
-
     def finish(self, earlier: JournalReader | None, *, resumed: bool) -> EvaluationResult:
         """Process all rows in the run's folder, which is locked meanwhile, and return the result.
 
@@ -368,7 +363,10 @@ class _Work:
         """
         if began_here(self.manifest):
             self.execution.facts.recall(self.manifest.api)
-        path = self.run.journal.absolute()  # evaluators may change the working folder
+        settings, path = (
+            self.execution.settings,
+            self.run.journal.absolute(),
+        )  # evaluators may change the working folder
 
         with contextlib.ExitStack() as opened:
             # Keep the journal's lock until the last file is written.
@@ -380,12 +378,12 @@ class _Work:
             opened.enter_context(self._ending(journal))
             self.run.write(replace(self.manifest, status="running", started=now()))
 
-            if self.settings.on is not None:
+            if settings.on is not None:
                 since = path.stat().st_size
                 # Tasks on other machines process the unfinished rows; their records come back into the journal.
-                engine = self.settings.on(self._plan(), journal, cached, self.execution)
-                run_engine(engine, {}, self._progress())
-                self.notes += [*engine.tally.notes, *engine.tally.sentences(self.settings.evaluator_timeout)]
+                engine = settings.on(self._plan(), journal, cached, self.execution)
+                run_engine(engine, {}, progress_of(settings.progress, self.execution.name))
+                self.notes += [*engine.tally.notes, *engine.tally.sentences(settings.evaluator_timeout)]
                 cached = self._cached_results(journal, since, notes=[])  # with the results of the tasks
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
@@ -411,7 +409,7 @@ class _Work:
         default the run's own. If records are lost and that is accepted, the journal records it.
         """
         notes = self.notes if notes is None else notes
-        accept = self.settings.accept_damage
+        accept = self.execution.settings.accept_damage
 
         own = recorded_results(self.run, self.manifest, notes, accept_damage=accept, by_row=True, since=since)
         parent = self._parent(notes)
@@ -436,7 +434,7 @@ class _Work:
             source = None if elsewhere else find_run(manifest.parent, self.run.folder.parent)
 
         if source is not None:
-            accept = self.settings.accept_damage
+            accept = self.execution.settings.accept_damage
             return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
 
         why = "another user's run.json names the folder" if elsewhere else "the run is no longer there"
@@ -446,29 +444,22 @@ class _Work:
     def _plan(self) -> Plan:
         return self.execution.plan(self.run.id, self.run.folder.absolute(), self.scan.rows)
 
-    def _progress(self) -> ProgressCallback | None:
-        if self.settings.progress is False:
-            return None
-        from tunecheck._progress import progress_of
-
-        return progress_of(self.settings.progress, self.execution.name)
-
     def _run_here(self, journal: Journal, cached: CachedResults, opened: contextlib.ExitStack) -> EvaluationResult:
         """Process all rows in this process, write the result files, and return the result."""
-        execution = self.execution
+        execution, settings = self.execution, self.execution.settings
         # Evaluators may change the working folder, so the path is absolute. After an error, the file is removed.
         results = ResultsWriter(self.run.results.absolute())
         opened.callback(results.abandon)
-        grouping = ["row_kind", *self.settings.grouping]
+        grouping = ["row_kind", *settings.grouping]
         aggregator = opened.enter_context(contextlib.closing(Aggregator(execution.evaluators, grouping)))
 
-        calls = RunCalls(self.run.id, journal, cached, Budget(self.settings.max_cost))
+        calls = RunCalls(self.run.id, journal, cached, Budget(settings.max_cost))
         engine = Engine(self._plan(), journal, results, aggregator, cached, calls)
         # The notes of the data, the evaluators and the target are known before the run.
         remarks = (note for evaluator in execution.evaluators for note in evaluator.notes)
         engine.tally.notes += dict.fromkeys((*self.notes, *remarks))
         engine.tally.notes += execution.target.notes if execution.target is not None else ()
-        run_engine(engine, execution.closing, self._progress())
+        run_engine(engine, execution.closing, progress_of(settings.progress, self.execution.name))
 
         tally = engine.tally
         tally.simulated |= calls.simulated or execution.simulated
@@ -489,7 +480,7 @@ class _Work:
 
     def _notes_after(self, tally: Tally, decision: EarlyStop | None) -> Iterator[str]:
         """Yield the notes that the run itself gives: remarks, learned facts, and the early decision if any."""
-        yield from tally.sentences(self.settings.evaluator_timeout)
+        yield from tally.sentences(self.execution.settings.evaluator_timeout)
         yield from dict.fromkeys(self.execution.facts.sentences())
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of

@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -354,11 +354,7 @@ def _damaged_logs(run: Run) -> Iterator[str]:
 
 def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Iterator[str]:
     """Yield the damage in a finished run's files: changes since the run wrote them, and contradictions."""
-    for path in (run.results, run.table, run.metrics_file):
-        change = _change_of_file(path, manifest)
-        if change is not None:
-            yield change
-
+    yield from _changed_files((run.results, run.table, run.metrics_file), manifest)
     if run.metrics().get("rows") != manifest.row_count:
         yield f"metrics.json covers {run.metrics().get('rows')} rows, but the run has {manifest.row_count}"
 
@@ -388,8 +384,7 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
     Raises:
         RunError: The rows have changed.
     """
-    changed = _change_of_file(run.results, manifest)
-    if changed is not None:
+    for changed in _changed_files([run.results], manifest):
         raise damage_error(run, changed)
 
 
@@ -400,27 +395,23 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
     run writes last.
     """
     ended = run.manifest_file.stat().st_mtime_ns
-
-    for path in (run.results, run.metrics_file):
-        if not path.is_file():
-            continue
-        if _has_other_size(path, manifest) or (path.stat().st_mtime_ns > ended and _change_of_file(path, manifest)):
-            return f"{run.id}: {path.name} has changed since the run wrote it: see `tunecheck runs {run.id} --verify`"
-    return None
+    paths = [path for path in (run.results, run.metrics_file) if path.is_file()]
+    changed = next(_changed_files(paths, manifest, newer_than=ended), None)
+    return changed and f"{run.id}: {changed}: see `tunecheck runs {run.id} --verify`"
 
 
-def _change_of_file(path: Path, manifest: RunFile) -> str | None:
-    """Return a text if a file differs from what the run wrote; None if it is the same, or no digest was kept."""
-    written = (manifest.sha256 or {}).get(path.name)
-    if written is None:
-        return None
+def _changed_files(paths: Iterable[Path], manifest: RunFile, newer_than: int = -1) -> Iterator[str]:
+    """Yield a text for each file that differs from what the run wrote, as far as the manifest has sizes and digests.
 
-    with raise_as(ConfigurationError, path):  # the size comes first, so that a file that grew huge is not read
-        if _has_other_size(path, manifest) or sha256_of(path) != written:
-            return f"{path.name} has changed since the run wrote it"
-    return None
-
-
-def _has_other_size(path: Path, manifest: RunFile) -> bool:
-    """Return True if the file's size differs from the recorded one; False if none was recorded."""
-    return (manifest.sizes or {}).get(path.name) not in (None, path.stat().st_size)
+    Digests are computed only for files that were written after `newer_than` (in nanoseconds).
+    """
+    sizes, digests = manifest.sizes or {}, manifest.sha256 or {}
+    for path in (path for path in paths if path.name in digests):
+        with raise_as(ConfigurationError, path):
+            status = path.stat()
+            # The size comes first, so that a file that grew huge is not read.
+            has_changed = status.st_size != sizes.get(path.name, status.st_size)
+            if not has_changed and status.st_mtime_ns > newer_than:
+                has_changed = sha256_of(path) != digests[path.name]
+        if has_changed:
+            yield f"{path.name} has changed since the run wrote it"
