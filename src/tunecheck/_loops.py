@@ -415,17 +415,27 @@ class UserLoop:
         self._alone = asyncio.Semaphore(_MOST_ALONE)
         self._blocked: Counter[str] = Counter()
 
-    async def call(self, who: str, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
+    async def call(
+        self, who: str, function: Callable[[], Awaitable[T] | T], limit_s: float, threads: Threads | None = None
+    ) -> T:
         """Call a function of user code in its own loop and return what it returns, awaited if needed.
 
-        What the function raises is raised. `who` names the function in counts of blocked loops.
+        With `threads`, a thread calls the function, and the loop only awaits what it returns. What the function raises
+        is raised. `who` names the function in counts of blocked loops.
 
         Raises:
             CancelledError: other code in the loop cancelled the call, or the caller's own task is cancelled.
             LateError: the call exceeds its time limit, or too many earlier calls of `who` have blocked a loop.
         """
-        shared = self._shared = self._shared or _CallLoop()
+        if threads is not None:
+            value = await threads.call(function, limit_s)
+            if not inspect.isawaitable(value):
+                return value
+            # An awaitable can be awaited only once: if another call blocks the loop, the function is called again.
+            returned = [value]
+            return await self.call(who, lambda: returned.pop() if returned else function(), limit_s)
 
+        shared = self._shared = self._shared or _CallLoop()
         try:
             self._check(who)
             return await shared.call(function, limit_s)

@@ -150,15 +150,7 @@ class PythonEndpoint(base.Endpoint):
             return await state.process.call(arguments, self._timeout_s)
 
         call = functools.partial(self._function, **arguments)
-        value = await state.threads.call(call, self._timeout_s)
-        if not inspect.isawaitable(value):
-            return value
-
-        # The first attempt awaits the value that the function has returned; a value cannot be awaited twice.
-        unused = [value]
-
-        # UserLoop awaits this value. If another call blocks the loop, it calls the function again for a new loop.
-        return await state.loop.call(self._reference, lambda: unused.pop() if unused else call(), self._timeout_s)
+        return await state.loop.call(self._reference, call, self._timeout_s, state.threads)
 
     def _completion(self, value: object, latency_ms: float) -> base.Completion:
         """Return the function's result as a completion, with secrets masked.

@@ -21,7 +21,6 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
@@ -192,21 +191,17 @@ def now() -> str:
 # -- facts about the endpoints' APIs that a run learns, and restores when it is resumed
 
 
-@dataclass(frozen=True)
 class EndpointFacts:
     """The endpoints of a run (by evaluator, or `target`), and access to the facts known about their APIs.
 
     A fact is for example that an API refuses a parameter. A resumed run knows it and leaves the parameter out.
     """
 
-    endpoints: Mapping[str, Endpoint]
-
-    @classmethod
-    def of(cls, target: Target | None, evaluators: Sequence[BoundEvaluator]) -> EndpointFacts:
-        """Return the endpoints of a run's target and evaluators."""
-        endpoints = {judge.name: judge.endpoint for judge in evaluators if judge.endpoint is not None}
+    def __init__(self, target: Target | None, evaluators: Sequence[BoundEvaluator]) -> None:
+        """Find the endpoints of a run's target and evaluators."""
         own = getattr(target, "endpoint", None)
-        return cls({"target": own, **endpoints} if isinstance(own, Endpoint) else endpoints)
+        self.endpoints: dict[str, Endpoint] = {"target": own} if isinstance(own, Endpoint) else {}
+        self.endpoints |= {judge.name: judge.endpoint for judge in evaluators if judge.endpoint is not None}
 
     def check_prices(self, max_cost: float | None) -> None:
         """If the cost is limited, check that the prices of all judges and of at least one endpoint are known.

@@ -88,7 +88,7 @@ class Execution:
     @property
     def facts(self) -> EndpointFacts:
         """The endpoints that the run calls, and the facts learned about their APIs."""
-        return EndpointFacts.of(self.target, self.evaluators)
+        return EndpointFacts(self.target, self.evaluators)
 
     @rare_collections()
     def run(self) -> EvaluationResult:

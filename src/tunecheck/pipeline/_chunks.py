@@ -238,10 +238,11 @@ class _LimitedCalls:
             portion.asked += 1
 
 
+@dataclass(frozen=True, slots=True)
 class ChunkRunner:
     """Runs one chunk after another in one event loop, so that connections outlive chunks.
 
-    Args:
+    Attributes:
         plan: the plan of the run; each chunk replaces its rows.
         facts: returns facts about the endpoints' APIs, sent with the last portion of a chunk.
         budget: the budget for all calls.
@@ -249,21 +250,15 @@ class ChunkRunner:
         stopped: returns when the run must stop.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        facts: Callable[[], Mapping[str, JSON]],
-        budget: Budget,
-        calls: SharedCalls | None,
-        stopped: Callable[[], Awaitable[object]],
-    ) -> None:
-        """Keep the arguments, start the event loop, and remove temporary folders of killed tasks."""
-        self._plan = plan
-        self._facts = facts
-        self._budget = budget
-        self._calls = calls
-        self._stopped = stopped
-        self._loop = LoopThread("chunks")
+    plan: Plan
+    facts: Callable[[], Mapping[str, JSON]]
+    budget: Budget
+    calls: SharedCalls | None
+    stopped: Callable[[], Awaitable[object]]
+    _loop: LoopThread = field(init=False, default_factory=lambda: LoopThread("chunks"))
+
+    def __post_init__(self) -> None:
+        """Remove temporary folders of killed tasks."""
         _remove_leftover_folders()
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
@@ -273,7 +268,7 @@ class ChunkRunner:
             RunError: the run must stop, for example because the budget is spent or the endpoint refuses calls.
         """
         if not chunk.isolated:
-            yield from self._portions(chunk, self._plan)
+            yield from self._portions(chunk, self.plan)
             return
 
         for row in chunk.rows:
@@ -286,14 +281,14 @@ class ChunkRunner:
         and `f1`, the first stage runs the target, the second one `match`, the third one `match` and `f1`. Recorded work
         is not repeated.
         """
-        evaluators = self._plan.evaluators
+        evaluators = self.plan.evaluators
         # A stage runs the first `count` evaluators; the stage with a count of 0 runs the target alone.
-        first = 1 if self._plan.target is None else 0
+        first = 1 if self.plan.target is None else 0
 
         for count in range(first, len(evaluators) + 1):
             yield Portion(stage=evaluators[count - 1].name if count else "target")
 
-            plan = replace(self._plan, evaluators=evaluators[:count])
+            plan = replace(self.plan, evaluators=evaluators[:count])
             for portion in self._portions(Chunk((row,), {row.index: known}), plan):
                 known = [*known, *(record for _, record in portion.records)]
                 # The row is finished only after the last stage.
@@ -323,12 +318,12 @@ class ChunkRunner:
             cached = self._journal_known_records(journal, known)
             opened.callback(cached.close)
 
-            shared = _LimitedCalls(self._calls, outbox)
-            calls = RunCalls(plan.run_id, journal, cached, self._budget, shared)
+            shared = _LimitedCalls(self.calls, outbox)
+            calls = RunCalls(plan.run_id, journal, cached, self.budget, shared)
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
             engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
 
-            watching = asyncio.ensure_future(self._stopped())
+            watching = asyncio.ensure_future(self.stopped())
             watching.add_done_callback(lambda done: self._stop(engine, done))
             opened.callback(watching.cancel)
 
@@ -338,7 +333,7 @@ class ChunkRunner:
             with outbox.adding() as portion:
                 portion.notes += engine.tally.notes
                 portion.remarks = engine.tally.remarks
-                portion.facts = dict(self._facts())
+                portion.facts = dict(self.facts())
 
     def _stop(self, engine: Engine, stopped: asyncio.Future[object]) -> None:
         """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the future."""
@@ -355,5 +350,5 @@ class ChunkRunner:
                 journal.append_encoded(record)
 
         # Everything in this journal is of this session: its failures are not retried.
-        names = frozenset(evaluator.name for evaluator in self._plan.evaluators)
+        names = frozenset(evaluator.name for evaluator in self.plan.evaluators)
         return CachedResults(JournalReader(journal.path, by_row=True, evaluators=names, answers=True, since=0))

@@ -258,8 +258,15 @@ class Budget:
             yield Reservation()
             return
 
+        # Until the cost of a call is known, many concurrent calls could far exceed the limit.
         ratio = self._ratios[name]
-        reservation = Reservation(await self._wait_until_allowed(ratio, expected))
+        while self._exceeds(amount := ratio.correct(expected)) or (self._reservations and self._serial_calls_left):
+            if not self._reservations:  # no call in flight can release any amount
+                raise self._limit_error(f"the next call may cost {amount:.4g}")
+            self._settled.clear()
+            await self._settled.wait()
+
+        reservation = Reservation(amount)
         self._reservations.append(reservation)
 
         try:
@@ -276,30 +283,10 @@ class Budget:
 
             self._settled.set()
 
-    async def _wait_until_allowed(self, ratio: _CostRatio, expected: float) -> float:
-        """Wait until the limit allows a call; return the amount to reserve, corrected by what earlier calls cost.
-
-        Raises:
-            StopRunError: the limit does not allow the call, and no call in flight can release any amount.
-        """
-        assert self.limit is not None
-        while True:
-            amount = ratio.correct(expected)
-            is_within_limit = self.spent + self.reserved_total + amount <= self.limit * _ROUNDING
-            # Until the cost of a call is known, many concurrent calls could far exceed the limit.
-            if is_within_limit and not (self._reservations and self._serial_calls_left):
-                return amount
-
-            if not self._reservations:
-                raise self._limit_error(f"the next call may cost {amount:.4g}")
-
-            self._settled.clear()
-            await self._settled.wait()
-
-    @property
-    def reserved_total(self) -> float:
-        """Return the amount reserved for calls in flight."""
-        return sum(reservation.amount for reservation in self._reservations)
+    def _exceeds(self, amount: float = 0.0) -> bool:
+        """Return True if the amounts spent, reserved for calls in flight, and this one exceed the limit."""
+        reserved = sum(reservation.amount for reservation in self._reservations)
+        return self.limit is not None and self.spent + reserved + amount > self.limit * _ROUNDING
 
     def add_cost(self, cost: float | None) -> None:
         """Add the cost of a call or an attempt to the amount spent; None means that it is unknown and adds nothing."""
@@ -312,7 +299,7 @@ class Budget:
             StopRunError: the attempts could exceed the limit.
         """
         # An attempt without an answer may have been billed, so the amount spent grows with each one.
-        if self.limit is not None and self.spent + self.reserved_total > self.limit * _ROUNDING:
+        if self._exceeds():
             raise self._limit_error("retries of unanswered calls may exceed the limit")
 
     def _limit_error(self, reason: str) -> StopRunError:

@@ -56,48 +56,40 @@ _PICKED_BLOCK = 1 << 16
 """Bytes that are read at once if some rows are read; they are mostly picked in order."""
 
 
+@dataclass(eq=False, repr=False)
 class RowsView(Sequence[ResultRow]):
     """The rows of a finished run, read from its file on access; a damaged row raises DataError.
+
+    `positions` are the lines (from 0) of the results file at `path` with these rows, by default all. `starts` are the
+    offsets of the file's lines, if known. `indices` are the rows' indices in the data set if the run has only some.
 
     For example, `view[3]` reads the fourth row, and `view.only([3, 7])` is a view of two rows. If the run stopped
     early, a row's place in the view is not its index in the data.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        starts: array[int] | None = None,
-        indices: Sequence[int] | None = None,
-        positions: Sequence[int] | None = None,
-    ) -> None:
-        """View rows of the results file at `path`: those in the lines `positions` (from 0), by default all.
-
-        `starts` are the offsets of the file's lines, if known. `indices` are the rows' indices in the data set if the
-        run has only some of its rows.
-        """
-        self.path = path
-        self._indices = indices
-        self._known_starts = starts
-        self._positions = positions
+    path: Path
+    starts: array[int] | None = None
+    indices: Sequence[int] | None = None
+    positions: Sequence[int] | None = None
 
     @property
     def _starts(self) -> array[int]:
         """The offset of each line of the file, found by reading the file if it is not known."""
-        if self._known_starts is None:
+        if self.starts is None:
             with open_regular(self.path, buffering=_COPY_BLOCK) as file:
-                self._known_starts = array("Q", accumulate(map(len, lines(file)), initial=0))[:-1]
-        return self._known_starts
+                self.starts = array("Q", accumulate(map(len, lines(file)), initial=0))[:-1]
+        return self.starts
 
     def __len__(self) -> int:
-        return len(self._starts if self._positions is None else self._positions)
+        return len(self._starts if self.positions is None else self.positions)
 
     def __iter__(self) -> Iterator[ResultRow]:
         return self.read()
 
     def read(self, columns: Container[str] | None = None) -> Iterator[ResultRow]:
         """Yield the view's rows in order; with `columns`, values of other columns may be left out."""
-        if self._positions is not None:
-            yield from self._pick(self._positions, columns)
+        if self.positions is not None:
+            yield from self._pick(self.positions, columns)
             return
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
             for number, line in enumerate(lines(file)):
@@ -116,7 +108,7 @@ class RowsView(Sequence[ResultRow]):
     def __getitem__(self, index: slice) -> list[ResultRow]: ...
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
         """Read one row, or a list of rows for a slice, from the file."""
-        positions = range(len(self)) if self._positions is None else self._positions
+        positions = range(len(self)) if self.positions is None else self.positions
         if isinstance(index, slice):
             return [*self._pick(positions[index])]
         (row,) = self._pick([positions[index]])
@@ -129,7 +121,7 @@ class RowsView(Sequence[ResultRow]):
 
     def only(self, indices: Sequence[int]) -> RowsView:
         """Return a view of the rows with these indices in the data set, which must be sorted and in the run."""
-        run_indices = self._indices
+        run_indices = self.indices
         positions = indices if run_indices is None else [bisect_left(run_indices, index) for index in indices]
         return RowsView(self.path, self._starts, run_indices, positions)
 

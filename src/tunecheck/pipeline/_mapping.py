@@ -259,12 +259,11 @@ def _check_reference(
 
     # A column's name may contain dots. So for `${data.a.b[0]}`, the columns `a` and `a.b` are looked for.
     names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
-    for count in range(1, len(names) + 1):
-        if ".".join(names[:count]) in known:
-            return
-
     column = str(mapped.steps[0])
-    raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
+    if known.isdisjoint(itertools.accumulate(names, "{}.{}".format)):
+        raise ConfigurationError(
+            f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}"
+        )
 
 
 # -- reading signatures

@@ -8,10 +8,9 @@ seeds and answers stop at the same row, however fast each answer comes.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -248,21 +247,8 @@ class CallableTarget(Target):
         """
         # The function may change its arguments, so it gets copies.
         function = partial(self._function, **private_copies(self._bind(row.values, {})))
-        returned: list[Awaitable[object]] = []
-
-        def begin() -> object:
-            """Return the awaitable that a thread got from the function; if none is left, call the function."""
-            return returned.pop() if returned else function()
-
         try:
-            if self._threads is not None:
-                value = await self._threads.call(function, self._limit_s)
-                if not inspect.isawaitable(value):
-                    return _answer_columns(value)
-                returned.append(value)
-
-            # If another call blocks the loop, `begin` is called once more, and an awaitable can be awaited only once.
-            return _answer_columns(await self.loop.call("the target", begin, self._limit_s))
+            return _answer_columns(await self.loop.call("the target", function, self._limit_s, self._threads))
         except LateError as late:
             raise TimedOutError(f"target {self.name!r} {late}") from None
 

@@ -125,25 +125,18 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     if state.kind is not None:
         result["row_kind"] = state.kind
 
-    result["cause"] = None
-    if state.cause is not None:
-        evidence = fault_json(state.cause)
-        result["cause"] = evidence.pop("code")
-        if evidence:
-            result["cause_evidence"] = evidence
+    evidence: dict[str, JSON] = {"code": None} if state.cause is None else fault_json(state.cause)
+    result["cause"] = evidence.pop("code")
+    if evidence:
+        result["cause_evidence"] = evidence
 
-    for column, value in row.values.items():
-        result[f"inputs.{column}"] = value
-    for column, value in state.target.items():
-        result[f"outputs.{column}"] = value
+    result |= {f"inputs.{column}": value for column, value in row.values.items()}
+    result |= {f"outputs.{column}": value for column, value in state.target.items()}
     for name in evaluators:
-        for key, value in state.outputs.get(name, {}).items():
-            result[f"outputs.{name}.{key}"] = value
+        result |= {f"outputs.{name}.{key}": value for key, value in state.outputs.get(name, {}).items()}
 
-    for stage in ("target", *evaluators):  # in a fixed order, because errors occur in a different order each time
-        if stage in state.errors:
-            result[f"error.{stage}"] = to_builtins(state.errors[stage])
-    return result
+    stages = ("target", *evaluators)  # in a fixed order, because errors occur in a different order each time
+    return result | {f"error.{stage}": to_builtins(state.errors[stage]) for stage in stages if stage in state.errors}
 
 
 class ResultsWriter:
@@ -490,10 +483,9 @@ class _Cell:
     """The lowest index of its rows."""
     tallies: list[_Tally]
     """The counts of each evaluator, in the order of the run's evaluators."""
-    count: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))
-    """Indices of the rows, kept only if an evaluator has an `__aggregate__`."""
+    """Indices of the rows, for evaluators with an `__aggregate__` (8 bytes a row)."""
 
 
 class Aggregator:
@@ -503,8 +495,6 @@ class Aggregator:
         """Start counting; `row_kind` as a group column is each row's kind, any other one a column of the data."""
         self._evaluators = evaluators
         self._columns = group_columns
-        # Indices of rows are kept only for evaluators that aggregate the rows of each group themselves.
-        self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
         """The cells by their values of the grouping columns."""
         self._values: list[set[str | None]] = [set() for _ in group_columns]
@@ -532,13 +522,10 @@ class Aggregator:
         group = tuple([_group_value(state, column) for column in self._columns])
         cell = self._cells.get(group) or self._add_cell(index, group)
         cell.first = min(cell.first, index)
-        cell.count += 1
+        cell.rows.append(index)
 
         if state.cause is not None:
             cell.causes[state.cause.code] += 1
-
-        if self._keeps_rows:
-            cell.rows.append(index)
 
         for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
             output = state.outputs.get(evaluator.name)
@@ -580,7 +567,7 @@ class Aggregator:
 
         for position, column in enumerate(self._columns):
             for value, cells in self._cells_by_value(position).items():
-                row_count, metrics = sum(cell.count for cell in cells), overall
+                row_count, metrics = sum(len(cell.rows) for cell in cells), overall
                 # An `__aggregate__` of all rows may be slow or random, so it is not repeated for a group of all rows.
                 if row_count < self.rows:
                     indices = sorted(chain.from_iterable(cell.rows for cell in cells))
@@ -611,7 +598,10 @@ class Aggregator:
                 metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.first_rows for tally in tallies)))
 
         # Each cause's share is that of all rows.
-        rows_in_cells, causes = sum(cell.count for cell in cells), sum((cell.causes for cell in cells), Counter[str]())
+        rows_in_cells, causes = (
+            sum(len(cell.rows) for cell in cells),
+            sum((cell.causes for cell in cells), Counter[str]()),
+        )
         return metrics | {f"{CAUSE_METRIC}{code}": causes[code] / rows_in_cells for code in order_causes(causes)}
 
     def _counted_metrics(self) -> list[str | None]:

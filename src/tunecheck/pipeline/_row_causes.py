@@ -28,7 +28,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 
@@ -136,7 +135,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     # The calls as the evaluators read them.
     decoded = decode_calls(state.target.get("tool_calls")) if lenient else None
     columns = {**state.target, "tool_calls": decoded} if decoded else state.target
-    answer = FailedAnswer.read(state.kind, state.row.values, columns, arguments, faults)
+    answer = FailedAnswer(state.kind, state.row.values, columns, arguments, faults)
 
     by_answer = [*_answer_causes(answer)]
     yield from by_answer
@@ -235,7 +234,6 @@ def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
 # -- what an answer itself says: how it ended, how its calls are written, what its text does
 
 
-@dataclass(frozen=True)
 class FailedAnswer:
     """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
@@ -247,53 +245,37 @@ class FailedAnswer:
     kind is `answer`. For a conversation, the kind does not count, because it covers all turns.
     """
 
-    columns: Mapping[str, JSON]
-    response: object
-    reading: Reading
-    tools: ToolDefinitions
-    truth: Reading
-    expects_call: bool
-    expects_text: bool
-    codes: frozenset[str]
-    prompt: Sequence[str] = ()
-
-    @classmethod
-    def read(
-        cls,
+    def __init__(
+        self,
         kind: str | None,
         row: Mapping[str, object],
         columns: Mapping[str, JSON],
         arguments: Mapping[str, object],
         faults: Sequence[Fault],
-    ) -> FailedAnswer:
-        """Return the answer of a row of this kind, with its data `row` and the target's `columns`.
+    ) -> None:
+        """Read the answer of a row of this kind, with its data `row` and the target's `columns`.
 
         `arguments` are those of the evaluators, and `faults` those that failing evaluators found.
         """
-        codes = frozenset(fault.code for fault in faults)
+        self.codes = frozenset(fault.code for fault in faults)
+        self.columns = columns
 
         # A conversation has its steps in a list of turns. The first turn with a fault is examined, else the last one.
         turns = _turns(columns)
         if turns is None:
-            response = _answer_to_examine(columns, arguments)
+            self.response = _answer_to_examine(columns, arguments)
         else:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
-            response, columns = _last_item(columns["result"], number), _turn_columns(columns, number)
+            self.response, self.columns = _last_item(columns["result"], number), _turn_columns(columns, number)
 
-        tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
-        expects_call = not codes.isdisjoint(_WITHOUT_CALL - {"unreadable_call"}) or (kind == "call" and turns is None)
+        lacks_call = not self.codes.isdisjoint(_WITHOUT_CALL - {"unreadable_call"})
+        self.expects_call = lacks_call or (kind == "call" and turns is None)
+        self.expects_text = kind == "answer" and turns is None
 
-        return cls(
-            columns=columns,
-            response=response,
-            reading=_read_answer(response, tools, expects_call=expects_call),
-            tools=tools,
-            truth=cached_reading(arguments.get("ground_truth"), tools),
-            expects_call=expects_call,
-            expects_text=kind == "answer" and turns is None,
-            codes=codes,
-            prompt=_prompt_texts(row),
-        )
+        self.tools = tools_of(*(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS))
+        self.reading = _read_answer(self.response, self.tools, expects_call=self.expects_call)
+        self.truth = cached_reading(arguments.get("ground_truth"), self.tools)
+        self.prompt = _prompt_texts(row)
 
     @property
     def is_text(self) -> bool:
@@ -446,7 +428,7 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
 
 def reply_cause(columns: Mapping[str, JSON]) -> str:
     """Return the code of the cause that makes a reply unusable, such as a judge's; `unreadable` if no other applies."""
-    answer = FailedAnswer.read(None, {}, columns, {}, ())
+    answer = FailedAnswer(None, {}, columns, {}, ())
     found = [*_ending_faults(answer), *_no_call_faults(answer)]
     return found[0].code if found else "unreadable"
 

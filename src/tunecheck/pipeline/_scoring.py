@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
 from tunecheck._files import CallsRead, Failure, MetricEntry
-from tunecheck._json import ALWAYS_PLAIN, JSON, MISSING, Missing, ValuePath, content_hash, dumps, find_value, plain
+from tunecheck._json import JSON, MISSING, Missing, ValuePath, content_hash, dumps, find_value, plain
 from tunecheck._loops import end_if_forked
 from tunecheck.calls._model import decode_calls
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
@@ -296,7 +296,7 @@ def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner
     # User code may fork. The child process must not go on with the run.
     process = os.getpid()
     try:
-        values = copy_unless_pure(evaluator, arguments)
+        values = arguments if evaluator.pure else private_copies(arguments)
         result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
         if isinstance(result, (Partial, Failure)):  # from functions of our own that stand in for evaluators
             return result
@@ -318,7 +318,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
     """
     process = os.getpid()
     try:
-        values = copy_unless_pure(evaluator, arguments)
+        values = arguments if evaluator.pure else private_copies(arguments)
         if calls is None:
             result = evaluator.function(**values)
         else:
@@ -346,11 +346,6 @@ def cancels_this_task(error: BaseException) -> bool:
     task = asyncio.current_task()
     cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
     return cancelled or isinstance(error, LeftAtOnceError)
-
-
-def copy_unless_pure(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
-    """Return the arguments, with nested values copied unless the evaluator is pure."""
-    return arguments if evaluator.pure else private_copies(arguments)
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
@@ -530,9 +525,6 @@ class ReadCallsCount:
 _MOST_BYTES = 16 << 20
 """Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
 
-_TOO_LARGE = "{}.{} is larger than 16 MB; return less for one row"
-"""The error of a larger value, with the names of the evaluator and the key."""
-
 
 def as_output(result: object, name: str) -> Output | Partial:
     """Return an evaluator's result as plain data: a mapping unchanged, a number under the evaluator's `name`.
@@ -551,9 +543,8 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     # The common case first: most values are plain already.
     for key, value in values.items():
-        if type(key) is str and (type(value) in ALWAYS_PLAIN or _is_plain_number(value)):
-            if type(value) is str and len(value) > _MOST_BYTES:
-                raise ValueError(_TOO_LARGE.format(name, key))
+        is_plain = len(value) <= _MOST_BYTES if type(value) is str else _is_plain_number(value)
+        if type(key) is str and (is_plain or value is None or type(value) is bool):
             output[key] = cast("JSON", value)
             continue
 
@@ -566,7 +557,7 @@ def as_output(result: object, name: str) -> Output | Partial:
             continue
 
         if len(dumps(plain_value)) > _MOST_BYTES:
-            raise ValueError(_TOO_LARGE.format(name, plain_key))
+            raise ValueError(f"{name}.{plain_key} is larger than 16 MB; return less for one row")
 
         output[plain_key] = plain_value
         # A number that is not finite becomes null without an error.
@@ -603,10 +594,9 @@ def _scoring_failure(output: Output, lost: Mapping[str, str], not_finite: Sequen
     For example, a score of NaN with `"match_result": "fail"` is no evidence of a failure, so the row is not scored.
     """
     with_verdict = [key for key in not_finite if key == name or f"{key}_result" in output]
-    for key in with_verdict:
-        for verdict in (f"{key}_result", f"{key}_passed"):
-            if verdict in output:
-                output[verdict] = None
+    for verdict in (f"{key}_{ending}" for key in with_verdict for ending in ("result", "passed")):
+        if verdict in output:
+            output[verdict] = None
 
     if with_verdict:
         return Failure("NotScoredError", lost[with_verdict[0]])

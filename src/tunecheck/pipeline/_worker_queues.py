@@ -208,21 +208,21 @@ class ThreadExecutor:
         self._threads.shutdown()
 
 
+@dataclass(slots=True)
 class AsyncExecutor:
-    """Awaits one asynchronous evaluator, one row at a time in each slot."""
+    """Awaits one asynchronous evaluator, one row at a time in each slot.
+
+    `calls` makes the model calls of an evaluator with a `call_with`, which runs in the run's own loop.
+    """
+
+    evaluator: Scorer
+    slots: int
+    limit_s: float
+    loop: UserLoop
+    calls: ModelCalls | None = None
 
     largest = 1
     shares_memory = False
-
-    def __init__(
-        self, evaluator: Scorer, slots: int, limit_s: float, loop: UserLoop, calls: ModelCalls | None = None
-    ) -> None:
-        """`calls` makes the model calls of an evaluator with a `call_with`, which runs in the run's own loop."""
-        self._evaluator = evaluator
-        self._limit_s = limit_s
-        self._loop = loop
-        self._calls = calls
-        self.slots = slots
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Await the evaluator on each row of the batch; a timeout or exception is an outcome."""
@@ -237,14 +237,14 @@ class AsyncExecutor:
         if arguments is None:
             return None
 
-        called = partial(call_async, self._evaluator, arguments)
+        called = partial(call_async, self.evaluator, arguments)
         try:
-            if self._calls is not None:
-                return await called(self._calls)
+            if self.calls is not None:
+                return await called(self.calls)
             # User code gets a loop of its own, so that a blocking coroutine does not stop the run's loop.
-            return await self._loop.call(f"evaluator {self._evaluator.name!r}", called, self._limit_s)
+            return await self.loop.call(f"evaluator {self.evaluator.name!r}", called, self.limit_s)
         except LateError as error:
-            return timeout_failure(self._evaluator.name, error)
+            return timeout_failure(self.evaluator.name, error)
         except asyncio.CancelledError as error:
             if cancels_this_task(error):
                 raise
