@@ -34,7 +34,7 @@ from tunecheck.statistics import Floats
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class Question(msgspec.Struct, frozen=True):
     """The question of early stopping: is the run better or worse than the base, or at most a margin worse?
 
     `metrics` are evaluators, or keys of metrics.json; None means the primary metric.

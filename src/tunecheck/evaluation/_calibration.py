@@ -302,28 +302,29 @@ class _Compared:
     score: float | None
 
 
+@dataclass(eq=False)
 class _LabelledRun:
-    """The labels, and one metric's verdicts, in the rows of a finished run."""
+    """The labels in `column`, and one metric's verdicts, in the rows of a finished run.
 
-    def __init__(
-        self, run: Run, evaluator: str, column: str, kind: LabelKind, threshold: float | None, metric: str | None
-    ) -> None:
-        """Read the rows of a finished run and compare the evaluator's verdicts with the labels in `column`.
+    `threshold` turns numeric labels into pass or fail; `metric` is the metric to compare, by default the main one.
+    """
 
-        `threshold` turns numeric labels into pass or fail; `metric` is the metric to compare, by default the main one.
+    run: Run
+    evaluator: str
+    column: str
+    kind: LabelKind
+    threshold: float | None
+    metric: str | None
+
+    def __post_init__(self) -> None:
+        """Read the rows of the finished run and compare the evaluator's verdicts with the labels.
 
         Raises:
             ConfigurationError: the metric does not exist, or a label or verdict cannot be read as pass or fail.
         """
-        self._run = run
-        self._rows = run.rows()
-        self._evaluator = evaluator
-        self._column = column
-        self._kind: LabelKind = kind
-        self._threshold = threshold
-
-        self._entry = run.manifest().evaluators[evaluator]
-        self._metric = self._chosen_metric(metric, self._entry.primary)
+        self._rows = self.run.rows()
+        self._entry = self.run.manifest().evaluators[self.evaluator]
+        self._metric = self._chosen_metric(self.metric, self._entry.primary)
         meaning = self._entry.metric(self._metric)
         self._higher_is_better = meaning is None or meaning.higher_is_better
 
@@ -333,18 +334,18 @@ class _LabelledRun:
     def calibration(self, confidence: float) -> Calibration:
         """Return the figures of agreement over all compared rows."""
         agreement = Agreement((row.label, row.verdict) for row in self._compared)
-        summary = self._run.metrics()
+        summary = self.run.metrics()
         usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)
 
         # Precision and recall say how well the evaluator finds failures.
         return Calibration(
-            evaluator=self._evaluator,
+            evaluator=self.evaluator,
             metric=self._metric,
-            label_column=self._column,
-            label_kind=self._kind,
-            run=self._run.id,
-            run_dir=self._run.folder,
+            label_column=self.column,
+            label_kind=self.kind,
+            run=self.run.id,
+            run_dir=self.run.folder,
             rows=len(self._rows),
             compared=agreement.total,
             unlabelled=0,
@@ -372,12 +373,12 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save needs a judge with a fingerprint: leave it out for {self._evaluator!r}")
+            raise ConfigurationError(f"--save needs a judge with a fingerprint: leave it out for {self.evaluator!r}")
         if not self._compared:
             raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
 
         # By the hash of a verdict's inputs, other runs find the label of the same inputs.
-        recorded = recorded_verdicts(self._run.journal, self._evaluator)
+        recorded = recorded_verdicts(self.run.journal, self.evaluator)
         labels = [
             LabelledVerdict(
                 str(row.row["row_id"]),
@@ -389,19 +390,19 @@ class _LabelledRun:
             for row in self._compared
         ]
 
-        name, run, created = self._evaluator, self._run.id, self._run.manifest().created or ""
+        name, run, created = self.evaluator, self.run.id, self.run.manifest().created or ""
         kept = JudgeCalibration(
             judge=judge, evaluator=name, run=run, created=created, simulated=simulated, labels=labels
         )
-        return save_calibration(self._run.folder.parent, kept)
+        return save_calibration(self.run.folder.parent, kept)
 
     def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
         """Yield each row with the evaluator's output by key; None as output if the evaluator failed."""
-        prefix = f"outputs.{self._evaluator}."
+        prefix = f"outputs.{self.evaluator}."
         for row in self._rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             # A failed evaluator may still have returned some keys.
-            yield row, output if output and f"error.{self._evaluator}" not in row else None
+            yield row, output if output and f"error.{self.evaluator}" not in row else None
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
         """Return the requested metric, else the evaluator's main one; unchecked if the evaluator gave no output.
@@ -416,21 +417,21 @@ class _LabelledRun:
         if wanted is not None:
             known = [*keys, *results]
             if keys and wanted not in known:
-                raise ConfigurationError(f"{self._evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, known)}")
+                raise ConfigurationError(f"{self.evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, known)}")
             return wanted
 
-        counted = counted_metric(results, self._evaluator, primary)
-        if counted is not None and (counted in (primary, self._evaluator) or len(results) == 1):
+        counted = counted_metric(results, self.evaluator, primary)
+        if counted is not None and (counted in (primary, self.evaluator) or len(results) == 1):
             return counted
 
         # Elsewhere the first of several undeclared results counts; here people may have labelled another one.
-        for name in (primary, self._evaluator):
+        for name in (primary, self.evaluator):
             if name is not None and (not keys or name in keys):
                 return name
 
         if len(keys) > 1:
             metrics = ", ".join(keys[:_LISTED])
-            raise ConfigurationError(f"{self._evaluator!r} has several metrics ({metrics}): choose one with --metric")
+            raise ConfigurationError(f"{self.evaluator!r} has several metrics ({metrics}): choose one with --metric")
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
@@ -451,7 +452,7 @@ class _LabelledRun:
                 self._counts["not_applicable"] += 1
                 continue
 
-            given, threshold = row.get(f"inputs.{self._column}"), as_number(output.get(f"{self._metric}_threshold"))
+            given, threshold = row.get(f"inputs.{self.column}"), as_number(output.get(f"{self._metric}_threshold"))
             own = output.get(f"{self._metric}_score", value)
             score = None if isinstance(own, str) else as_number(own)
             label, verdict = self._label(given, threshold), self._verdict(row, raw, threshold)
@@ -463,13 +464,13 @@ class _LabelledRun:
         Raises:
             ConfigurationError: The label is a number and there is no threshold.
         """
-        if self._kind == "pass_fail":
+        if self.kind == "pass_fail":
             return as_pass_or_fail(given) or FAIL
 
-        threshold = threshold if self._threshold is None else self._threshold
+        threshold = threshold if self.threshold is None else self.threshold
         if threshold is None:
             raise ConfigurationError(
-                f"the labels are numbers, but {self._evaluator!r} has no threshold to compare them with: "
+                f"the labels are numbers, but {self.evaluator!r} has no threshold to compare them with: "
                 "set label_threshold, or label rows as pass or fail"
             )
         return self._result(as_number(given) or 0.0, threshold)
@@ -487,7 +488,7 @@ class _LabelledRun:
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
-            says = f"{self._evaluator!r} gave {shown} as {self._metric!r}"
+            says = f"{self.evaluator!r} gave {shown} as {self._metric!r}"
             raise ConfigurationError(f"row {row.get('row_id')}: {says}, not pass or fail; choose another --metric")
         return verdict
 

@@ -220,7 +220,11 @@ def _prepare(
     parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line
     layers = read_layers(config, evaluators, dataset.defaults.evaluator_mapping)
 
-    chosen = _chosen_target(target, dataset)
+    # Without the caller's target, the data set names one, or has the answers (None).
+    declared = dataset.defaults.target
+    if target is None and is_driver(declared):
+        raise ConfigurationError(f"{dataset.name}: the target {declared} of its rows needs an endpoint: give target=…")
+    chosen = declared if target is None else target
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
     made = _make_target(chosen, dataset, configured_mapping(config, "target"), settings, user_agent, data_trust)
@@ -337,21 +341,6 @@ def uploader_to(
 
 
 # -- the target
-
-
-def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
-    """Return the caller's target, else the one that the data set names, or None for recorded answers.
-
-    Raises:
-        ConfigurationError: The rows need several requests each, so they need an endpoint, and none is given.
-    """
-    if target is not None:
-        return target
-
-    declared = dataset.defaults.target
-    if is_driver(declared):
-        raise ConfigurationError(f"{dataset.name}: the target {declared} of its rows needs an endpoint: give target=…")
-    return declared
 
 
 def _make_target(

@@ -152,7 +152,7 @@ class Execution:
             evaluators_may_change=target is not None and target.evaluators_may_change,
         )
 
-        if self.settings.question is None:  # the run no longer stops early, also if it is resumed once more
+        if self.settings.base is None:  # the run no longer stops early, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
             manifest = replace(manifest, command=command)
 
@@ -227,16 +227,20 @@ class Execution:
 
     def _read_base(self) -> EarlyStopping | None:
         """Return what decides when the run may stop: its base run, paired with these rows; None if it never does."""
-        question = self.settings.question
-        if question is None:
+        settings = self.settings
+        if settings.base is None:
             return None
-        from tunecheck.comparison._deciding import EarlyStopping
+        from tunecheck.comparison._deciding import EarlyStopping, Question
         from tunecheck.results import AboutToRun
 
         # If the data holds the answers, the mapping names their columns, which do not belong to a row's content.
         mapping = manifests.describe_mapping(self.layers).values() if self.target is None else None
-        rows = AboutToRun(self.dataset, mapping, self.settings.cluster, self.settings.primary)
-        return EarlyStopping(question, rows, [evaluator.name for evaluator in self.evaluators], self.settings.folder)
+        rows = AboutToRun(self.dataset, mapping, settings.cluster, settings.primary)
+        metrics = [settings.decide_on] if isinstance(settings.decide_on, str) else settings.decide_on
+        question = Question(
+            settings.base, settings.margin, metrics, settings.confidence, settings.seed, settings.allow_simulated
+        )
+        return EarlyStopping(question, rows, [evaluator.name for evaluator in self.evaluators], settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
         """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""

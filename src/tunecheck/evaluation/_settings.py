@@ -31,7 +31,6 @@ from tunecheck.runs._store import RESULTS_DIR as RESULTS_DIR, is_remote
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
     from tunecheck._records import Journal
-    from tunecheck.comparison._deciding import Question
     from tunecheck.evaluation._ending import RunsPlan
     from tunecheck.evaluation._execution import Execution
     from tunecheck.pipeline._model_calls import CachedResults
@@ -252,19 +251,7 @@ class RunSettings:
         return [self.group_by] if isinstance(self.group_by, str) else list(self.group_by)
 
     @property
-    def question(self) -> Question | None:
-        """The question that may stop the run early, with the base run; None if the run does not stop early."""
+    def base(self) -> RunLike | None:
+        """The run to compare with, if the comparison may stop the run early; else None."""
         base = self.no_worse_than if self.better_than is None else self.better_than
-        if base is None or not self.until_decided:
-            return None
-
-        from tunecheck.comparison._deciding import Question  # imported here because most runs do not need it
-
-        return Question(
-            base=base,
-            margin=self.margin,
-            metrics=[self.decide_on] if isinstance(self.decide_on, str) else self.decide_on,
-            confidence=self.confidence,
-            seed=self.seed,
-            allow_simulated=self.allow_simulated,
-        )
+        return base if self.until_decided else None

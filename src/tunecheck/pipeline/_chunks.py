@@ -23,6 +23,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -183,31 +185,27 @@ class _StreamedJournal(Journal):
         return offset
 
 
+@dataclass(eq=False)
 class _ChunkEngine(Engine):
-    """Runs one chunk; the driver builds its result rows and metrics from the streamed records."""
+    """Runs one chunk; the driver builds its result rows and metrics from the records in the outbox."""
 
-    def __init__(
-        self, plan: Plan, journal: Journal, cached: CachedResults, calls: RunCalls, aggregator: Aggregator, out: _Outbox
-    ) -> None:
-        """Prepare the engine of a chunk; its output goes to the outbox `out`, and the driver writes the result rows."""
-        super().__init__(plan, journal, None, aggregator, cached, calls)
-        self._outbox = out
+    outbox: _Outbox
 
     async def _answer(self, state: RowState) -> None:
         """Answer a row once fewer than the allowed number of answers are in flight."""
-        await self._outbox.begin("answered")
+        await self.outbox.begin("answered")
         await super()._answer(state)
 
     def _evaluate(self, state: RowState) -> None:
         """Tell the driver that the target's call has ended, and evaluate the row."""
         if self.plan.target is not None:
-            with self._outbox.adding() as portion:
+            with self.outbox.adding() as portion:
                 portion.answered += 1
         super()._evaluate(state)
 
     def _add_result(self, state: RowState) -> None:
         """Tell the driver that a row is finished; the driver builds its result and counts it."""
-        with self._outbox.adding() as portion:
+        with self.outbox.adding() as portion:
             portion.finished.append(state.row.index)
             portion.failed += bool(state.errors)
 
@@ -315,13 +313,19 @@ class ChunkRunner:
             opened.callback(outbox.end)  # in any case, because its reader waits for the end
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
-            cached = self._journal_known_records(journal, known)
+            for record in chain.from_iterable(known.values()):
+                journal.append_encoded(record)
+
+            # Everything in this journal is of this session: its failures are not retried.
+            names = frozenset(evaluator.name for evaluator in self.plan.evaluators)
+            read = partial(JournalReader, path, by_row=True, evaluators=names, answers=True, since=0)
+            cached = CachedResults(read() if known else None)
             opened.callback(cached.close)
 
             shared = _LimitedCalls(self.calls, outbox)
             calls = RunCalls(plan.run_id, journal, cached, self.budget, shared)
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
-            engine = _ChunkEngine(plan, journal, cached, calls, aggregator, outbox)
+            engine = _ChunkEngine(plan, journal, None, aggregator, cached, calls, outbox)
 
             watching = asyncio.ensure_future(self.stopped())
             watching.add_done_callback(lambda done: self._stop(engine, done))
@@ -339,16 +343,3 @@ class ChunkRunner:
         """Stop the engine because the run must stop; do nothing if the chunk ended first and cancelled the future."""
         if not stopped.cancelled():
             engine.stop(RunInterruptedError())
-
-    def _journal_known_records(self, journal: Journal, known: Mapping[int, Sequence[bytes]]) -> CachedResults:
-        """Write the known records into the journal; return a reader of the journal as cached results."""
-        if not known:
-            return CachedResults()
-
-        for records in known.values():
-            for record in records:
-                journal.append_encoded(record)
-
-        # Everything in this journal is of this session: its failures are not retried.
-        names = frozenset(evaluator.name for evaluator in self.plan.evaluators)
-        return CachedResults(JournalReader(journal.path, by_row=True, evaluators=names, answers=True, since=0))

@@ -19,7 +19,7 @@ Work that the journal has is not done again:
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -67,8 +67,11 @@ _LONG_S = 3.0
 """Progress names an evaluator whose call takes longer than this."""
 
 
+@dataclass(eq=False)
 class Engine:
-    """Runs a plan once.
+    """Runs a plan once. `cached` has recorded results to reuse, `calls` makes the evaluators' model calls.
+
+    Finished rows go to `results` (None only in a subclass with its own `_add_result`) and `aggregator`.
 
     A row passes through these methods:
 
@@ -80,29 +83,19 @@ class Engine:
     6.  `_end_row` counts it as no longer in progress, also if the stopped run drops it.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        journal: Journal,
-        results: ResultsWriter | None,
-        aggregator: Aggregator,
-        cached: CachedResults,
-        calls: RunCalls,
-    ) -> None:
-        """Keep what a run needs; nothing starts before `run`.
+    plan: Plan
+    journal: Journal
+    results: ResultsWriter | None
+    aggregator: Aggregator
+    cached: CachedResults
+    calls: RunCalls
 
-        `cached` has recorded results to reuse, `calls` makes the evaluators' model calls. Finished rows go to
-        `results` (None only in a subclass with its own `_add_result`) and `aggregator`.
-        """
-        self.plan = plan
+    def __post_init__(self) -> None:
+        """Prepare what a run needs; nothing starts before `run`."""
+        plan = self.plan
         self.tally = Tally(read_calls=ReadCallsCount(plan.calls))
-        self._journal = journal
-        self._results = results
-        self._aggregator = aggregator
-        self._cached = cached
-        self._reuses = bool(cached)
+        self._reuses = bool(self.cached)
         """True if there are recorded results to look for."""
-        self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._user_loop = plan.target.loop if isinstance(plan.target, CallableTarget) else UserLoop()
         """Runs coroutines of user code."""
@@ -182,7 +175,7 @@ class Engine:
         An error stops the run. `_worker_queues_open` is set in any case, because answered rows wait for it.
         """
         try:
-            opened = _open_executors(self.plan, self._calls, self._user_loop, self.tally, self._aggregator)
+            opened = _open_executors(self.plan, self.calls, self._user_loop, self.tally, self.aggregator)
             async for evaluators, executor in opened:
                 self._worker_queues.append(
                     queues.WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed)
@@ -289,7 +282,7 @@ class Engine:
             self.plan.order.asked.add(state.row.index)
 
         # A failure of this session is not retried.
-        recorded_failure = self._cached.failure(state.row.index, "target")
+        recorded_failure = self.cached.failure(state.row.index, "target")
         try:
             if recorded_failure is not None:
                 state.errors["target"] = recorded_failure
@@ -314,7 +307,7 @@ class Engine:
     async def _answer_of(self, target: Target, row: Row) -> dict[str, JSON]:
         """Return a row's answer as columns: the recorded one, else a new one from the target."""
         input_hash = target.input_hash(row)
-        recorded = self._cached.answer(row.index, input_hash)
+        recorded = self.cached.answer(row.index, input_hash)
         if recorded is None:
             return await self._ask(target, row, input_hash)
 
@@ -322,9 +315,9 @@ class Engine:
         # An inherited answer must be in this run's journal, too. An answer of this run before its interruption has a
         # cost.
         if recorded.is_inherited:
-            self._journal.answer(row.index, row.id, input_hash, recorded.value)
+            self.journal.answer(row.index, row.id, input_hash, recorded.value)
         if not recorded.paid_elsewhere:
-            self._calls.count_target(target, row, recorded.value)
+            self.calls.count_target(target, row, recorded.value)
 
         if self.tally.answered % _BURST == 0:  # recorded answers take no time: let other tasks run
             await asyncio.sleep(0)
@@ -333,15 +326,15 @@ class Engine:
     async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
         """Return the target's new answer to a row as columns; it is journaled and charged first."""
         key = input_hash or row.fingerprint
-        recorded = self._cached.steps(row.index, input_hash)
-        journal_part = partial(self._journal.step, row.index, row.id, input_hash)
-        context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self._calls)
+        recorded = self.cached.steps(row.index, input_hash)
+        journal_part = partial(self.journal.step, row.index, row.id, input_hash)
+        context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self.calls)
         values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
-        async with self._calls.of_target(target, row) as charge:
+        async with self.calls.of_target(target, row) as charge:
             answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")
             assert isinstance(answer, dict)
             # First the journal, then the cost: an answer that is paid for must not be lost.
-            self._journal.answer(row.index, row.id, input_hash, answer)
+            self.journal.answer(row.index, row.id, input_hash, answer)
             charge(answer)
         return answer
 
@@ -391,7 +384,7 @@ class Engine:
                 arguments, input_hash = self._bind(evaluator, state)
 
             if arguments is not None and self._reuses:
-                recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
+                recorded = self.cached.verdict(evaluator.name, state.row.index, input_hash)
                 if recorded is not None:
                     self._reuse(evaluator, state, recorded)
                     if recorded.is_inherited:
@@ -429,7 +422,7 @@ class Engine:
         if "target" in state.errors and evaluator.needs_target:
             return None, None
 
-        recorded_failure = self._cached.failure(state.row.index, evaluator.name)
+        recorded_failure = self.cached.failure(state.row.index, evaluator.name)
         if recorded_failure is not None:
             state.errors[evaluator.name] = recorded_failure
             return None, None
@@ -465,7 +458,7 @@ class Engine:
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
         """Journal verdicts by row index; stop the run if the journal cannot be written."""
         try:
-            self._journal.verdicts(rows)
+            self.journal.verdicts(rows)
         except RunError as error:
             self.stop(error)
 
@@ -521,7 +514,7 @@ class Engine:
             self.tally.remarks.refused[error.message] += 1
 
         try:
-            self._journal.error(state.row.index, state.row.id, stage, error)
+            self.journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
 
@@ -567,11 +560,11 @@ class Engine:
         begin_row(None)
         self.tally.read_calls.add(state, self.plan.evaluators)
 
-        assert self._results is not None
-        write_failure = self._results.write(state.row.index, result_row(state, self._names))
+        assert self.results is not None
+        write_failure = self.results.write(state.row.index, result_row(state, self._names))
         if write_failure is not None:
             state.errors["results"] = write_failure
-        self._aggregator.add(state)
+        self.aggregator.add(state)
 
     def _end_row(self) -> None:
         """Count a row, finished or dropped, as no longer in progress, and wake the tasks that wait for that."""

@@ -258,10 +258,9 @@ class EvaluatorRow(dict[str, JSON]):
 
     def __getattr__(self, name: str) -> JSON:
         """Return the value of the key with this name; raise AttributeError without one."""
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        if name not in self:
+            raise AttributeError(name)
+        return self[name]
 
 
 class EvaluatorRows(Sequence[EvaluatorRow]):

@@ -187,21 +187,18 @@ class ThreadExecutor:
         `outcomes` are those of the calls before it. For example, in a batch of four rows with the evaluators `a` and
         `b`, the call of `a` on row 2 is late. Then `b` on row 2 and the whole rows 3 and 4 run in another thread.
         """
+        failures = [timeout_failure(evaluator.name, error) for evaluator in self._evaluators]
         if not outcomes:  # no call had started, because earlier late calls hold the threads: every call fails
-            return QueueReply([self._all_late(work, error) for work in batch])
+            calls = [zip(failures, work.arguments, strict=True) for work in batch]
+            return QueueReply([[None if given is None else failure for failure, given in row] for row in calls])
 
         late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
-        outcomes[-1].append(timeout_failure(self._evaluators[calls_done - 1].name, error))
+        outcomes[-1].append(failures[calls_done - 1])
 
         rest_of_row = late_row._replace(arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
         first, *others = (await self.run([rest_of_row, *batch[len(outcomes) :]])).outcomes
 
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[calls_done:], *others], self._limit_s, waits=True)
-
-    def _all_late(self, work: Work, error: LateError) -> list[Outcome]:
-        """Return the timeout as the outcome of each of a row's calls."""
-        calls = zip(self._evaluators, work.arguments, strict=True)
-        return [None if arguments is None else timeout_failure(evaluator.name, error) for evaluator, arguments in calls]
 
     async def close(self) -> None:
         """Shut the threads down."""
@@ -283,33 +280,31 @@ _MOST_CONFIRMED = 3
 """After this many failed retries of an error type it is not retried: threads are not its cause."""
 
 
+@dataclass(eq=False)
 class WorkerQueue:
     """A queue of rows for some evaluators, and the slots that process it.
+
+    The event loop calls `finished` with each batch that has outcomes, `failed` with each batch that raised.
 
     If batches share memory, evaluators may not be thread-safe. So the first batch runs alone, because a first call may
     load something, and a call that fails while others run is retried alone. If retries often help, all further batches
     run one at a time.
     """
 
-    def __init__(
-        self,
-        evaluators: Sequence[BoundEvaluator],
-        executor: Executor,
-        finished: Callable[[WorkerQueue, list[QueueEntry]], None],
-        failed: Callable[[list[QueueEntry], Exception], None],
-    ) -> None:
-        """The event loop calls `finished` with each batch that has outcomes, `failed` with each batch that raised."""
-        self.evaluators = evaluators
-        binders = [evaluator.bind for evaluator in evaluators]
+    evaluators: Sequence[BoundEvaluator]
+    executor: Executor
+    finished: Callable[[WorkerQueue, list[QueueEntry]], None]
+    failed: Callable[[list[QueueEntry], Exception], None]
+
+    def __post_init__(self) -> None:
+        """Prepare an empty queue."""
+        binders = [evaluator.bind for evaluator in self.evaluators]
         self.bound_like = [binders.index(binder) for binder in binders]
         """For each evaluator, the index of the first one with the same arguments, which are bound and hashed once.
 
         That is the evaluator's own index if no earlier one has the same arguments.
         """
 
-        self.executor = executor
-        self._finished = finished
-        self._failed = failed
         self._entries: asyncio.Queue[QueueEntry | None] = asyncio.Queue()
 
         self._rows = 1
@@ -370,7 +365,7 @@ class WorkerQueue:
             try:
                 reply = await self._run([entry.work for entry in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
-                self._failed(batch, error)
+                self.failed(batch, error)
                 continue
             finally:
                 impatient.cancel()
@@ -385,7 +380,7 @@ class WorkerQueue:
             self._batches += 1
             for entry, outcomes in zip(batch, reply.outcomes, strict=True):
                 entry.outcomes = outcomes
-            self._finished(self, batch)
+            self.finished(self, batch)
 
     async def _next_batch(self) -> list[QueueEntry]:
         """Wait for the next row and return it with others that already wait; an empty list at the end of the queue."""
@@ -444,15 +439,9 @@ class WorkerQueue:
 
         If retries often succeed, the evaluators are not thread-safe: all later batches run one at a time.
         """
-        kinds: dict[int, str] = {}
-        for position, outcome in enumerate(outcomes):
-            if (
-                isinstance(outcome, Failure)
-                and outcome.type != LATE
-                and self._confirmed[outcome.type] < _MOST_CONFIRMED
-            ):
-                kinds[position] = outcome.type
-
+        failures = {at: outcome for at, outcome in enumerate(outcomes) if isinstance(outcome, Failure)}
+        kinds = {at: failure.type for at, failure in failures.items() if failure.type != LATE}
+        kinds = {at: kind for at, kind in kinds.items() if self._confirmed[kind] < _MOST_CONFIRMED}
         if not kinds:
             return
 
@@ -479,7 +468,7 @@ class AnswerQueue:
     def __init__(self) -> None:
         self._ready: asyncio.Queue[RowState | None] = asyncio.Queue()
         """The rows that can be answered, and the end marker None."""
-        self._behind: dict[str, deque[RowState]] = {}
+        self._behind: dict[str | None, deque[RowState]] = {}
         """The rows of each group that wait until the group's current row is answered."""
 
     def put(self, state: RowState) -> None:
@@ -504,13 +493,9 @@ class AnswerQueue:
 
     def next_of_group(self, state: RowState) -> RowState | None:
         """Return the group's next waiting row once this one is answered; None if no row waits for it."""
-        if state.group is None:
-            return None
-
-        behind = self._behind[state.group]
-        if behind:
+        if behind := self._behind.get(state.group):
             return behind.popleft()
-        del self._behind[state.group]
+        self._behind.pop(state.group, None)
         return None
 
     def close(self) -> None:

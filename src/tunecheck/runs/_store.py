@@ -549,11 +549,9 @@ def save_calibration(results_dir: Path, calibration: files.JudgeCalibration) -> 
         RunError: The file cannot be written.
     """
     path = calibration_file(results_dir, calibration.judge)
-    try:
+    with raise_as(RunError, path, f"run {calibration.run} is finished, but this file cannot be written"):
         path.parent.mkdir(exist_ok=True)
         write_file(path, dumps_readably(calibration))
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}; run {calibration.run} is finished") from error
     return path
 
 
