@@ -43,11 +43,11 @@ from tunecheck.evaluation._settings import RunSettings
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._finished_rows import MAX_COLUMNS, ResultRow, RowsView, write_table
-from tunecheck.pipeline._mapping import check_binding, tools_left_out
+from tunecheck.pipeline._mapping import check_binding
 from tunecheck.pipeline._model_calls import CachedResults, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, trial_metrics
-from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers, row_kind_reader
+from tunecheck.pipeline._scoring import TOOLS, BoundEvaluator, MappingLayers, row_kind_reader
 from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._store import Run, began_here, create_run, damage_error, dumps_readably, find_run, sign_manifest
 
@@ -215,14 +215,16 @@ class Execution:
             yield from filter(None, [self.target.endpoint.tools_note])
 
         # Then evaluators get the definitions from the target's answer.
-        if self.target is not None and "tool_definitions" in (self.target.columns or ()):
+        if self.target is not None and TOOLS in (self.target.columns or ()):
             return
 
-        found = (tools_left_out(bound.signature, self.layers[bound.name], columns) for bound in self.evaluators)
-        if column := next(filter(None, found), None):
+        # Without a mapping, evaluators get only a column with the parameter's own name.
+        names = [bound.name for bound in self.evaluators if TOOLS in bound.signature]
+        column = next((column for column in TOOL_COLUMNS if column in columns), None)
+        if column and TOOLS not in columns and any(TOOLS not in self.layers[name] for name in names):
             yield (
                 f"the evaluators of calls do not use the column {column!r}; to check calls against it, give "
-                f"--mapping 'tool_definitions=${{data.{column}}}'"
+                f"--mapping '{TOOLS}=${{data.{column}}}'"
             )
 
     def _read_base(self) -> EarlyStopping | None:

@@ -373,7 +373,7 @@ class Engine:
         arguments_by_evaluator: list[queues.Arguments] = []
         # Evaluators that change no arguments share the readings of the row's texts.
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
-        entry = queues.QueueEntry(state, queues.Work(arguments_by_evaluator, readings))
+        entry = queues.QueueEntry(arguments_by_evaluator, readings, state)
         inherited: RowVerdicts = {}
 
         for position, evaluator in enumerate(queue.evaluators):

@@ -24,17 +24,7 @@ from tunecheck._files import MetricEntry
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import ValuePath, parse_path, plain, text_or_none
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._schemas import TOOL_COLUMNS
-from tunecheck.pipeline._scoring import (
-    TOOLS,
-    Binder,
-    BoundEvaluator,
-    Constant,
-    Mapped,
-    MappingLayers,
-    Reference,
-    Signature,
-)
+from tunecheck.pipeline._scoring import Binder, BoundEvaluator, Constant, Mapped, MappingLayers, Reference, Signature
 
 # -- reading mappings
 
@@ -232,14 +222,6 @@ def check_binding(
         f"{what} needs {', '.join(map(repr, missing))}: map it, e.g. --mapping {missing[0]}='${{data.…}}', "
         f"in Python column_mapping={{{missing[0]!r}: '${{data.…}}'}}. The data has {', '.join(known) or 'no columns'}"
     )
-
-
-def tools_left_out(signature: Signature, mapping: Mapping[str, Mapped], columns: frozenset[str]) -> str | None:
-    """Return the data's column of tool definitions if the evaluator would get them only by a mapping, else None."""
-    takes_tools = TOOLS in signature
-    if not takes_tools or TOOLS in mapping or TOOLS in columns:
-        return None
-    return next((column for column in TOOL_COLUMNS if column in columns), None)
 
 
 def _check_reference(

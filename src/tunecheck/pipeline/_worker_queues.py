@@ -27,7 +27,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -45,7 +45,8 @@ Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row, or None if it is not called."""
 
 
-class Work(NamedTuple):
+@dataclass(slots=True)
+class Work:
     """One row's work in one queue: the arguments of each evaluator, and parsed values that pure evaluators share.
 
     For example, a queue with the evaluators `match` and `f1` gets `[{"response": "…"}, None]`: `f1` is not called.
@@ -195,7 +196,7 @@ class ThreadExecutor:
         late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
         outcomes[-1].append(failures[calls_done - 1])
 
-        rest_of_row = late_row._replace(arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
+        rest_of_row = replace(late_row, arguments=[*[None] * calls_done, *late_row.arguments[calls_done:]])
         first, *others = (await self.run([rest_of_row, *batch[len(outcomes) :]])).outcomes
 
         return QueueReply([*outcomes[:-1], outcomes[-1] + first[calls_done:], *others], self._limit_s, waits=True)
@@ -255,11 +256,10 @@ class AsyncExecutor:
 
 
 @dataclass(slots=True)
-class QueueEntry:
+class QueueEntry(Work):
     """One row in one worker queue: the arguments of each evaluator, their hashes, and the outcomes."""
 
     state: RowState
-    work: Work
     hashes: list[str | None] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -363,7 +363,7 @@ class WorkerQueue:
             begun = time.monotonic()
             self.begun.append(begun)
             try:
-                reply = await self._run([entry.work for entry in batch])
+                reply = await self._run(batch)
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
                 self.failed(batch, error)
                 continue
@@ -446,7 +446,7 @@ class WorkerQueue:
             return
 
         arguments = [given if position in kinds else None for position, given in enumerate(work.arguments)]
-        (retried,) = (await self._run_exclusively([work._replace(arguments=arguments)])).outcomes
+        (retried,) = (await self._run_exclusively([replace(work, arguments=arguments)])).outcomes
 
         for position, kind in kinds.items():
             outcomes[position] = retried[position]
