@@ -199,15 +199,14 @@ class Execution:
         Raises:
             ConfigurationError: A required parameter has no column, or a mapping names an unknown one.
         """
-        target, layers = self.target, self.layers
-        answered = frozenset[str]() if target is None else target.columns
+        target = self.target
         for bound in self.evaluators if self.gaps_are_errors else ():
-            check_binding(bound.signature, layers[bound.name], f"evaluator {bound.name!r}", columns, answered)
+            check_binding(bound.bind, columns, frozenset() if target is None else target.columns)
 
         if isinstance(target, EndpointTarget):
             target.check_columns(columns)
         if isinstance(target, CallableTarget):
-            check_binding(target.signature, layers["target"], "the target", columns, frozenset())
+            check_binding(target.bind, columns, frozenset())
 
     def _tools_remark(self, columns: frozenset[str]) -> Iterator[str]:
         """Yield notes for the user if tool definitions in the data are not sent, or evaluators do not get them."""

@@ -14,10 +14,13 @@ evaluators only `query`. The target gets none of `default`.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import MetricEntry
@@ -176,14 +179,8 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
     return Binder(signature, own, only_mapped, what)
 
 
-def check_binding(
-    signature: Signature,
-    mapping: Mapping[str, Mapped],
-    what: str,
-    columns: frozenset[str],
-    target_columns: frozenset[str] | None,
-) -> None:
-    """Check before the first row that the columns can supply every required parameter of the evaluator `what`.
+def check_binding(binder: Binder, columns: frozenset[str], target_columns: frozenset[str] | None) -> None:
+    """Check before the first row that the columns can supply every required parameter.
 
     `columns` are those of the data. `target_columns` are empty without a target, and None if they are unknown before a
     call; then only the mapping's names are checked.
@@ -192,10 +189,8 @@ def check_binding(
         ConfigurationError: a mapping names an unknown column, the name of a column stands as a constant text, or a
         required parameter has no column.
     """
-    for name, mapped in mapping.items():
-        # The mapping of all evaluators may name parameters that this one does not have.
-        if not signature.takes_any and name not in signature:
-            continue
+    what, choices = binder.what, binder.signature.choices
+    for name, mapped in binder.mapping.items():
         where = f"{what}, parameter {name!r}"
         if isinstance(mapped, Reference):
             _check_reference(mapped, where, columns, target_columns)
@@ -208,10 +203,8 @@ def check_binding(
     if target_columns is None:
         return  # the columns of a function's answer are known only after a call
 
-    supplied = mapping.keys() | columns | target_columns
-    missing_by_choice = [
-        [name for name, required in choice.items() if required and name not in supplied] for choice in signature.choices
-    ]
+    supplied = binder.mapping.keys() | columns | target_columns
+    missing_by_choice = [[name for name in choice if choice[name] and name not in supplied] for choice in choices]
     if not all(missing_by_choice):
         return
 
@@ -341,6 +334,7 @@ def bind_evaluator(
     function = _as_callable(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
     cpu_bound = bool(getattr(function, "cpu_bound", False))
+    bind = make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped)
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
 
     return BoundEvaluator(
@@ -348,10 +342,10 @@ def bind_evaluator(
         function=function,
         awaited=_async_form(function),
         signature=signature,
-        bind=make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped),
+        bind=bind,
         asynchronous=asks_models or is_async(function),
         asks_models=asks_models,
-        needs_target=_needs_target(signature, mapping, target_columns),
+        needs_target=_needs_target(bind, target_columns),
         pure=cpu_bound or bool(getattr(function, "pure", False)),
         cpu_bound=cpu_bound,
         fingerprint=fingerprint(function),
@@ -364,38 +358,24 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored.
 
     A metric may be an object of any class with the attributes of `Metric`, such as `name` and `higher_is_better`.
-
-    Raises:
-        ConfigurationError: a limit of a range is larger than the largest float.
     """
-    declared, entries = getattr(function, "metrics", ()), []
-
+    declared, entries = getattr(function, "metrics", ()), list[MetricEntry]()
     for metric in declared if isinstance(declared, (list, tuple)) else ():
-        name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
-        if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
-            bounds: list[float | None] | None = None
-            limits = getattr(metric, "range", None)
-            if isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits):
-                try:
-                    bounds = [*map(float, limits)]
-                except OverflowError:
-                    raise ConfigurationError(
-                        f"metric {name!r}: its range is too large for numbers of 64 bits"
-                    ) from None
-            entries.append(MetricEntry(name, kind, bounds, direction))
+        if hasattr(metric, "kind") and hasattr(metric, "higher_is_better"):
+            with contextlib.suppress(msgspec.ValidationError):
+                entries.append(msgspec.convert(metric, MetricEntry, from_attributes=True))
     return entries
 
 
-def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
+def _needs_target(binder: Binder, target_columns: frozenset[str] | None) -> bool:
     """Return True if the evaluator may read a column of the target's answer; it is then not called without one.
 
     It may do so through the mapping, or because the target has a column of the parameter's name.
     """
-    entries = {name: mapping.get(name) for choice in signature.choices for name in choice}
-    return any(
-        mapped.source == "target" if isinstance(mapped, Reference) else target_columns is None or name in target_columns
-        for name, mapped in {**entries, **(mapping if signature.takes_any else {})}.items()
-        if not isinstance(mapped, Constant)
+    sources = {mapped.source for mapped in binder.mapping.values() if isinstance(mapped, Reference)}
+    unmapped = {name for choice in binder.signature.choices for name in choice if name not in binder.mapping}
+    return "target" in sources or (
+        bool(unmapped) if target_columns is None else not unmapped.isdisjoint(target_columns)
     )
 
 

@@ -223,10 +223,8 @@ class CallableTarget(Target):
             ConfigurationError: the parameters cannot be read.
         """
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.signature = read_signature(function, "the target")
-
+        self.bind = make_binder(read_signature(function, "the target"), mapping, "the target")
         self._function = function
-        self._bind = make_binder(self.signature, mapping, "the target")
         self._limit_s = limit_s
 
         # Coroutines run in the user loop and need no threads.
@@ -236,7 +234,7 @@ class CallableTarget(Target):
 
     def inputs(self, row: Row) -> JSON:
         """Return the columns that the function is called with."""
-        return self._bind(row.values, {})  # type: ignore[return-value]
+        return self.bind(row.values, {})  # type: ignore[return-value]
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row, in a thread or the user loop; return the columns of its answer.
@@ -246,7 +244,7 @@ class CallableTarget(Target):
             Exception: whatever the function raises.
         """
         # The function may change its arguments, so it gets copies.
-        function = partial(self._function, **private_copies(self._bind(row.values, {})))
+        function = partial(self._function, **private_copies(self.bind(row.values, {})))
         try:
             return _answer_columns(await self.loop.call("the target", function, self._limit_s, self._threads))
         except LateError as late:

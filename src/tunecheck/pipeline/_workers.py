@@ -73,13 +73,10 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     isolated = [evaluator for evaluator in others if plan.isolates_files and is_of_workspace(evaluator)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
 
-    executors = []
-    sendable = [evaluator for evaluator in shared if evaluator.name not in refused]
-    if sendable:
-        executors.append(ProcessExecutor(sendable, plan.evaluator_timeout, workers=plan.workers))
-    for evaluator in isolated:
-        if evaluator.name not in refused:
-            executors.append(ProcessExecutor([evaluator], plan.evaluator_timeout, workers=1, threads=plan.concurrency))
+    alone = partial(ProcessExecutor, limit_s=plan.evaluator_timeout, workers=1, threads=plan.concurrency)
+    executors = [alone([evaluator]) for evaluator in isolated if evaluator.name not in refused]
+    if sendable := [evaluator for evaluator in shared if evaluator.name not in refused]:
+        executors.insert(0, ProcessExecutor(sendable, plan.evaluator_timeout, workers=plan.workers))
 
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
@@ -219,43 +216,32 @@ class ProcessExecutor:
         """Start a worker process and load all evaluators in it.
 
         Raises:
-            _NotLoadedError: the worker cannot load an evaluator.
+            _NotLoadedError: the worker cannot load an evaluator, or ended while loading it.
             RunError: no worker process can be started.
             TimeoutError: loading took longer than 10 minutes and than the time limit of a call.
         """
         worker = await WorkerProcess.start("tunecheck.pipeline._workers")
-
+        evaluator: BoundEvaluator | None = None
         try:
             async with asyncio.timeout(max(self._limit_s, DEFAULT_TIMEOUT_S)):
                 # The worker needs this process's module path before it can load an evaluator.
                 await worker.ask(pickle.dumps(("set_up", sys.path, self._threads)))
                 for evaluator in self.evaluators:
-                    await self._load(worker, evaluator)
+                    pickled = _pickle(evaluator)
+                    problem = await worker.ask(pickle.dumps(("load", pickled, _files_of_modules(pickled))))
+                    if problem is not None:
+                        raise _NotLoadedError(evaluator, str(problem), ended=False)
         except ProcessEndedError:
-            raise RunError(
-                f"no worker process can be started ({await worker.how_it_ended()}); for threads, give --workers 0"
-            ) from None
+            how = await worker.how_it_ended()
+            if evaluator is not None:
+                text = f"ended its worker process while it was loaded: {how}"
+                raise _NotLoadedError(evaluator, text, ended=True) from None
+            raise RunError(f"no worker process can be started ({how}); for threads, give --workers 0") from None
         except BaseException:  # noqa: BLE001 - for example a cancellation: leave no process behind
             worker.kill()
             await worker.close()
             raise
         return worker
-
-    async def _load(self, worker: WorkerProcess, evaluator: BoundEvaluator) -> None:
-        """Load an evaluator in a worker process.
-
-        Raises:
-            _NotLoadedError: loading failed, or ended the process.
-        """
-        pickled = _pickle(evaluator)
-        try:
-            problem = await worker.ask(pickle.dumps(("load", pickled, _files_of_modules(pickled))))
-        except ProcessEndedError:
-            problem = f"ended its worker process while it was loaded: {await worker.how_it_ended()}"
-            raise _NotLoadedError(evaluator, problem, ended=True) from None
-
-        if problem is not None:
-            raise _NotLoadedError(evaluator, f"cannot be loaded in a worker process: {problem}", ended=False)
 
     async def run(self, batch: Sequence[Work]) -> QueueReply:
         """Return the outcomes of a batch; if its worker ends, repeat the calls one by one, so that only one fails.
@@ -384,7 +370,7 @@ class _Server:
             evaluator: Scorer = pickle.loads(pickled)  # noqa: S301 - the run wrote it
         except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
             found = as_failure(error)
-            return f"{found.type}: {found.message}"
+            return f"cannot be loaded in a worker process: {found.type}: {found.message}"
 
         # `run_batch` calls synchronous functions, so an asynchronous evaluator gets a synchronous form.
         if is_async(evaluator.function):
