@@ -361,9 +361,9 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     """
     declared, entries = getattr(function, "metrics", ()), list[MetricEntry]()
     for metric in declared if isinstance(declared, (list, tuple)) else ():
-        if hasattr(metric, "kind") and hasattr(metric, "higher_is_better"):
-            with contextlib.suppress(msgspec.ValidationError):
-                entries.append(msgspec.convert(metric, MetricEntry, from_attributes=True))
+        values = {field: getattr(metric, field, None) for field in MetricEntry.__struct_fields__}
+        with contextlib.suppress(msgspec.ValidationError, TypeError):
+            entries.append(msgspec.convert(plain(values), MetricEntry))
     return entries
 
 
@@ -374,9 +374,8 @@ def _needs_target(binder: Binder, target_columns: frozenset[str] | None) -> bool
     """
     sources = {mapped.source for mapped in binder.mapping.values() if isinstance(mapped, Reference)}
     unmapped = {name for choice in binder.signature.choices for name in choice if name not in binder.mapping}
-    return "target" in sources or (
-        bool(unmapped) if target_columns is None else not unmapped.isdisjoint(target_columns)
-    )
+    from_target = unmapped if target_columns is None else unmapped & target_columns
+    return "target" in sources or bool(from_target)
 
 
 def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
