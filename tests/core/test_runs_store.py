@@ -265,7 +265,7 @@ def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note_where_
 def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
     before = replace(of(ENDPOINT, e="1"), format_version=0, name="mine")
     now = of(ENDPOINT, e="1")
-    assert resume_manifest("r", before, now, reuses_answers=True) == replace(
+    assert resume_manifest("r", before, now, None) == replace(
         now, name="mine", status="running", format_version=now.format_version
     )
 
@@ -286,4 +286,4 @@ def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
 )
 def test_what_keeps_a_run_from_going_on_is_said_part_by_part(now: RunFile, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        resume_manifest("r", of(ENDPOINT, e="1"), now, reuses_answers=True)
+        resume_manifest("r", of(ENDPOINT, e="1"), now, None)

@@ -143,14 +143,8 @@ class Execution:
         Raises:
             ConfigurationError: Data, target, evaluators or another setting have changed since.
         """
-        before, target = run.manifest(), self.target
-        manifest = manifests.resume_manifest(
-            run.id,
-            before,
-            described,
-            reuses_answers=target is None or target.answers_can_be_reused,
-            evaluators_may_change=target is not None and target.evaluators_may_change,
-        )
+        before = run.manifest()
+        manifest = manifests.resume_manifest(run.id, before, described, self.target)
 
         if self.settings.base is None:  # the run no longer stops early, also if it is resumed once more
             command = {name: value for name, value in manifest.command.items() if name != "until_decided"}
@@ -389,7 +383,7 @@ class _Work:
                 engine = settings.on(self._plan(), journal, cached, self.execution)
                 run_engine(engine, {}, progress_of(settings.progress, self.execution.name))
                 self.notes += [*engine.tally.notes, *engine.tally.sentences(settings.evaluator_timeout)]
-                cached = self._cached_results(journal, since, notes=[])  # with the results of the tasks
+                cached = self._cached_results(journal, since)  # with the results of the tasks
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
 
@@ -405,25 +399,21 @@ class _Work:
                 raise
             raise stopped from error
 
-    def _cached_results(
-        self, journal: Journal, since: int = sys.maxsize, notes: list[str] | None = None
-    ) -> CachedResults:
+    def _cached_results(self, journal: Journal, since: int = sys.maxsize) -> CachedResults:
         """Return the results that a resumed run may reuse, from its own journal and from its parent's.
 
-        Records from the offset `since` on count as made in this session, not as reused. Remarks go to `notes`, by
-        default the run's own. If records are lost and that is accepted, the journal records it.
+        Records from the offset `since` on count as made in this session, not as reused. If records are lost and that is
+        accepted, the journal records it.
         """
-        notes = self.notes if notes is None else notes
         accept = self.execution.settings.accept_damage
 
-        own = recorded_results(self.run, self.manifest, notes, accept_damage=accept, by_row=True, since=since)
-        parent = self._parent(notes)
-
+        own = recorded_results(self.run, self.manifest, self.notes, accept_damage=accept, by_row=True, since=since)
+        parent = self._parent()
         if own.lost:
             journal.accept(own.lost)
         return CachedResults(own, parent)
 
-    def _parent(self, notes: list[str]) -> JournalReader | None:
+    def _parent(self) -> JournalReader | None:
         """Return the recorded results of the run that this run reuses; None without one, or if it cannot be read.
 
         A note says why it cannot be read.
@@ -440,10 +430,10 @@ class _Work:
 
         if source is not None:
             accept = self.execution.settings.accept_damage
-            return recorded_results(source, manifest, notes, accept_damage=accept, by_row=False)
+            return recorded_results(source, manifest, self.notes, accept_damage=accept, by_row=False)
 
         why = "another user's run.json names the folder" if elsewhere else "the run is no longer there"
-        notes.append(f"no results are reused from run {manifest.parent}: {why}")
+        self.notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 
     def _plan(self) -> Plan:

@@ -175,8 +175,7 @@ class Engine:
         An error stops the run. `_worker_queues_open` is set in any case, because answered rows wait for it.
         """
         try:
-            opened = _open_executors(self.plan, self.calls, self._user_loop, self.tally, self.aggregator)
-            async for evaluators, executor in opened:
+            async for evaluators, executor in self._open_executors():
                 self._worker_queues.append(
                     queues.WorkerQueue(evaluators, executor, self._batch_finished, self._batch_failed)
                 )
@@ -186,6 +185,39 @@ class Engine:
         for queue in self._worker_queues:
             group.create_task(queue.serve())
         self._worker_queues_open.set()
+
+    async def _open_executors(self) -> AsyncIterator[tuple[Sequence[BoundEvaluator], queues.Executor]]:
+        """Open the executors of the plan; yield each with the evaluators that it runs. Worker processes come first.
+
+        The evaluators that no process takes run here: pure ones share a thread, every other synchronous one has threads
+        of its own, and every asynchronous one runs in an event loop.
+        """
+        plan = self.plan
+        limit_s = plan.evaluator_timeout
+        in_processes: set[str] = set()
+
+        # An evaluator that is not Tunecheck's own must not crash the run.
+        is_at_risk = plan.isolates_files and not all(is_shipped(evaluator.module) for evaluator in plan.evaluators)
+        if plan.workers or is_at_risk:
+            from tunecheck.pipeline._workers import start_processes
+
+            for process in await start_processes(plan, self.tally, self.aggregator):
+                in_processes.update(evaluator.name for evaluator in process.evaluators)
+                yield process.evaluators, process
+
+        here = [evaluator for evaluator in plan.evaluators if evaluator.name not in in_processes]
+        computing = [evaluator for evaluator in here if evaluator.pure and not evaluator.asynchronous]
+
+        if computing:
+            yield computing, queues.ThreadExecutor(computing, 1, limit_s)
+
+        for evaluator in here:
+            if not evaluator.pure and not evaluator.asynchronous:
+                yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
+            elif evaluator.asynchronous:
+                model_calls = self.calls.of(evaluator.name) if evaluator.asks_models else None
+                slots = evaluator.concurrency or plan.concurrency
+                yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, self._user_loop, model_calls)
 
     def waiting_for(self) -> str:
         """Return a remark for the progress line on the longest evaluator call, or "" if all took at most 3 seconds."""
@@ -570,38 +602,3 @@ class Engine:
         """Count a row, finished or dropped, as no longer in progress, and wake the tasks that wait for that."""
         self._rows_in_progress -= 1
         self._changed.set()
-
-
-async def _open_executors(
-    plan: Plan, calls: RunCalls, loop: UserLoop, tally: Tally, aggregator: Aggregator
-) -> AsyncIterator[tuple[Sequence[BoundEvaluator], queues.Executor]]:
-    """Open the executors of a plan; yield each with the evaluators that it runs. Worker processes come first.
-
-    The evaluators that no process takes run here: pure ones share a thread, every other synchronous one has threads of
-    its own, and every asynchronous one runs in an event loop.
-    """
-    limit_s = plan.evaluator_timeout
-    in_processes: set[str] = set()
-
-    # An evaluator that is not Tunecheck's own must not crash the run.
-    is_at_risk = plan.isolates_files and not all(is_shipped(evaluator.module) for evaluator in plan.evaluators)
-    if plan.workers or is_at_risk:
-        from tunecheck.pipeline._workers import start_processes
-
-        for process in await start_processes(plan, tally, aggregator):
-            in_processes.update(evaluator.name for evaluator in process.evaluators)
-            yield process.evaluators, process
-
-    here = [evaluator for evaluator in plan.evaluators if evaluator.name not in in_processes]
-    computing = [evaluator for evaluator in here if evaluator.pure and not evaluator.asynchronous]
-
-    if computing:
-        yield computing, queues.ThreadExecutor(computing, 1, limit_s)
-
-    for evaluator in here:
-        if not evaluator.pure and not evaluator.asynchronous:
-            yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
-        elif evaluator.asynchronous:
-            model_calls = calls.of(evaluator.name) if evaluator.asks_models else None
-            slots = evaluator.concurrency or plan.concurrency
-            yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, loop, model_calls)

@@ -678,7 +678,8 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
 
     counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
     readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
-    passes: dict[str, dict[str, tuple[int, int]]] = {reader.name: {} for reader in readers}
+    passed: Counter[tuple[str, str]] = Counter()
+    judged: dict[str, Counter[str]] = {reader.name: Counter() for reader in readers}
     made: Counter[str] = Counter()
 
     for row in rows:
@@ -690,15 +691,15 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
         for reader in readers:
             if (word := reader.word(row)) in ("pass", "fail"):
                 # Rows with an error or without a result are no judged trials.
-                passed, judged = passes[reader.name].get(item, (0, 0))
-                passes[reader.name][item] = passed + (word == "pass"), judged + 1
+                passed[reader.name, item] += word == "pass"
+                judged[reader.name][item] += 1
 
     metrics: dict[str, JSON] = {}
     times = max(made.values(), default=1)
     powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
 
-    for name, items in passes.items():
-        trials = [*items.values()]
+    for name, items in judged.items():
+        trials = [(passed[name, item], count) for item, count in items.items()]
         for k in [*powers, times] if trials and times > 1 else ():
             metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
             metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)

@@ -164,23 +164,21 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     return Reusable(evaluators, same, (note,) if same else ())
 
 
-def resume_manifest(
-    run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
-) -> RunFile:
+def resume_manifest(run_id: str, before: RunFile, now: RunFile, target: Target | None) -> RunFile:
     """Return the manifest of a run that is resumed in its own folder: `before`, with the status running.
 
-    `reuses_answers` lets the error advise a new run with --reuse. If `evaluators_may_change`, evaluators of the same
-    names replace the old ones.
+    If the target's `evaluators_may_change`, evaluators of the same names replace the old ones.
 
     Raises:
         ConfigurationError: It would not be the same run; the message names each changed part.
     """
-    if evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
+    if target is not None and target.evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
 
     changed = _changes(before, now)
     if changed:
-        new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses_answers else "a new run"
+        reuses = target is None or target.answers_can_be_reused
+        new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses else "a new run"
         text = f"run {run_id} cannot be resumed: {'; '.join(changed)}"
         raise ConfigurationError(f"{text}. Undo the change, or start {new}")
 
