@@ -35,9 +35,10 @@ from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import cut
 from tunecheck._files import FORMAT_VERSION, JSON, JudgeCalibration, LabelledVerdict
-from tunecheck._json import dumps, object_or_empty
+from tunecheck._json import dumps
 from tunecheck._messages import did_you_mean
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.evaluation._settings import RunArguments
 from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
@@ -186,10 +187,8 @@ def calibrate(
         **arguments,
     )
 
-    judged = _LabelledRun(Run(result.run_dir), called, label_column, kind, label_threshold, metric)
-    calibration = judged.calibration(confidence)
-    saved = judged.save(simulated=calibration.simulated) if save else None
-    return msgspec.structs.replace(calibration, rows=calibration.rows + unlabelled, unlabelled=unlabelled, saved=saved)
+    judged = _LabelledRun(result, called, label_column, kind, label_threshold, metric)
+    return judged.calibration(confidence, unlabelled, save=save)
 
 
 # -- reading labels
@@ -309,7 +308,7 @@ class _LabelledRun:
     `threshold` turns numeric labels into pass or fail; `metric` is the metric to compare, by default the main one.
     """
 
-    run: Run
+    result: EvaluationResult
     evaluator: str
     column: str
     kind: LabelKind
@@ -322,7 +321,7 @@ class _LabelledRun:
         Raises:
             ConfigurationError: the metric does not exist, or a label or verdict cannot be read as pass or fail.
         """
-        self._rows = self.run.rows()
+        self.run = Run(self.result.run_dir)
         self._entry = self.run.manifest().evaluators[self.evaluator]
         self._metric = self._chosen_metric(self.metric, self._entry.primary)
         meaning = self._entry.metric(self._metric)
@@ -331,11 +330,9 @@ class _LabelledRun:
         self._counts: Counter[str] = Counter()
         self._compared = [*self._comparisons()]
 
-    def calibration(self, confidence: float) -> Calibration:
-        """Return the figures of agreement over all compared rows."""
+    def calibration(self, confidence: float, unlabelled: int, *, save: bool) -> Calibration:
+        """Return the figures of agreement over all compared rows, and save the calibration if `save` is true."""
         agreement = Agreement((row.label, row.verdict) for row in self._compared)
-        summary = self.run.metrics()
-        usage, notes = summary.get("usage"), summary.get("notes")
         verdicts = (PASS, FAIL)
 
         # Precision and recall say how well the evaluator finds failures.
@@ -346,9 +343,9 @@ class _LabelledRun:
             label_kind=self.kind,
             run=self.run.id,
             run_dir=self.run.folder,
-            rows=len(self._rows),
+            rows=self.result.row_count + unlabelled,
             compared=agreement.total,
-            unlabelled=0,
+            unlabelled=unlabelled,
             not_applicable=self._counts["not_applicable"],
             errors=self._counts["error"],
             confidence=confidence,
@@ -360,12 +357,13 @@ class _LabelledRun:
             differences=tuple(self._difference(row) for row in self._compared if row.label != row.verdict),
             scores=_score_figures(self._compared, confidence),
             threshold=self._fitted_threshold(confidence),
-            simulated=summary.get("simulated") is True,
-            usage=object_or_empty(usage),
-            notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
+            simulated=self.result.simulated,
+            saved=self._save() if save else None,
+            usage=self.result.usage,
+            notes=tuple(self.result.notes),
         )
 
-    def save(self, *, simulated: bool) -> Path:
+    def _save(self) -> Path:
         """Save the labels and the judge's verdicts in the results folder, for other runs with this judge.
 
         Raises:
@@ -378,28 +376,26 @@ class _LabelledRun:
             raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
 
         # By the hash of a verdict's inputs, other runs find the label of the same inputs.
-        recorded = recorded_verdicts(self.run.journal, self.evaluator)
-        labels = [
-            LabelledVerdict(
-                str(row.row["row_id"]),
-                str(row.row["row_fingerprint"]),
-                recorded[row.index][0] if row.index in recorded else None,
-                row.label,
-                row.verdict,
-            )
-            for row in self._compared
-        ]
+        recorded, labels = recorded_verdicts(self.run.journal, self.evaluator), []
+        for row in self._compared:
+            inputs, _ = recorded.get(row.index, (None, None))
+            row_id, fingerprint = str(row.row["row_id"]), str(row.row["row_fingerprint"])
+            labels.append(LabelledVerdict(row_id, fingerprint, inputs, row.label, row.verdict))
 
-        name, run, created = self.evaluator, self.run.id, self.run.manifest().created or ""
         kept = JudgeCalibration(
-            judge=judge, evaluator=name, run=run, created=created, simulated=simulated, labels=labels
+            judge=judge,
+            evaluator=self.evaluator,
+            run=self.run.id,
+            created=self.run.manifest().created or "",
+            simulated=self.result.simulated,
+            labels=labels,
         )
         return save_calibration(self.run.folder.parent, kept)
 
     def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
         """Yield each row with the evaluator's output by key; None as output if the evaluator failed."""
         prefix = f"outputs.{self.evaluator}."
-        for row in self._rows:
+        for row in self.result.rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             # A failed evaluator may still have returned some keys.
             yield row, output if output and f"error.{self.evaluator}" not in row else None

@@ -240,17 +240,12 @@ class Execution:
     def _describe(self, scan: Scan) -> RunFile:
         """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""
         dataset, declared, settings = self.dataset, self.dataset.defaults, self.settings
+        path, primary = str(dataset.path) if dataset.path else None, settings.primary or declared.primary
+        cluster = settings.cluster or declared.cluster or declared.group_key
         return RunFile(
             name=self.name,
             status="running",
-            dataset=DatasetEntry(
-                dataset.name,
-                str(dataset.path) if dataset.path else None,
-                scan.sha256,
-                scan.rows,
-                settings.cluster or declared.cluster or declared.group_key,
-                settings.primary or declared.primary,
-            ),
+            dataset=DatasetEntry(dataset.name, path, scan.sha256, scan.rows, cluster, primary),
             target=manifests.describe_target(self.target),
             evaluators=manifests.describe_evaluators(self.evaluators),
             mapping=manifests.describe_mapping(self.layers),

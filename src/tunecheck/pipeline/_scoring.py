@@ -512,12 +512,8 @@ class ReadCallsCount:
             if passes and isinstance(rate, (int, float)) and isinstance(scored, int):
                 other[name] = (rate, rate + passes / scored)
 
-        return CallsRead(
-            reading="lenient" if self.choice == "lenient" else "strict",
-            unparsed=self.unparsed,
-            answers=self.answers,
-            pass_rates=other,
-        )
+        reading = self.choice or "strict"
+        return CallsRead(reading=reading, unparsed=self.unparsed, answers=self.answers, pass_rates=other)
 
 
 # -- what an evaluator returned, as plain data
