@@ -405,7 +405,10 @@ async def _run(
 
         # Connections are closed in the loop that opened them.
         for name, closable in closing.items():
-            await _close(name, closable, engine.tally.notes)
+            try:
+                await closable.close()
+            except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
+                engine.tally.notes.append(f"closing {name} failed: {type(error).__name__}: {error}")
 
 
 async def _tick(engine: RunsPlan, show: ProgressCallback | None) -> None:
@@ -430,14 +433,6 @@ def _show(engine: RunsPlan, show: ProgressCallback) -> bool:
             tally.notes.append(note)
         return False
     return True
-
-
-async def _close(name: str, closable: Closable, notes: list[str]) -> None:
-    """Close a target or evaluator; an error becomes a note, because the answers are complete."""
-    try:
-        await closable.close()
-    except Exception as error:  # noqa: BLE001 - all answers are complete: an error of closing must not lose them
-        notes.append(f"closing {name} failed: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager

@@ -123,20 +123,13 @@ def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurr
     names = frozenset(evaluators)
     # From the offset 0, so that all failures of the run count.
     with closing(JournalReader(run.journal, by_row=True, evaluators=names, answers=True, since=0)) as journal:
-        indices = {*_indices(journal, evaluators, concurrency, asked)}
-    return [row.id for row in data.rows() if row.index in indices]
+        answered = {*journal.answered()}
+        # A row on which the target failed is not in flight any more.
+        failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
+        done = answered | failed
+        in_flight = {row for row in range(len(done) + concurrency) if asked and row not in done}
 
-
-def _indices(journal: JournalReader, evaluators: Collection[str], concurrency: int, asked: bool) -> Iterator[int]:
-    """Yield the indices of rows that may have been in flight; see `rows_in_flight`."""
-    answered = {*journal.answered()}
-    # A row on which the target failed is not in flight any more.
-    failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
-    done = answered | failed
-
-    if asked:
-        yield from (row for row in range(len(done) + concurrency) if row not in done)
-
-    for row in answered:
-        if any(not journal.is_new(row, name) and not journal.failure(row, name) for name in evaluators):
-            yield row
+        for row in answered:
+            if any(not journal.is_new(row, name) and not journal.failure(row, name) for name in evaluators):
+                in_flight.add(row)
+    return [row.id for row in data.rows() if row.index in in_flight]

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -171,13 +171,8 @@ class _SlowRecord(_Record):
     rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
 
 
-class PaidCall(NamedTuple):
-    """A model's answer to an evaluator's call, and its cost if known."""
-
-    evaluator: str
-    columns: dict[str, JSON]
-    cost: float | None
-    currency: str | None
+PaidCall: TypeAlias = tuple[str, dict[str, JSON], float | None, str | None]
+"""A paid model call: the evaluator's name, the answer's columns, and the cost and currency if known."""
 
 
 class JournalReader:
@@ -346,7 +341,7 @@ class JournalReader:
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None
-                yield PaidCall(evaluator, columns, known, text_or_none(currency))
+                yield evaluator, columns, known, text_or_none(currency)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """Return the output of an evaluator that the journal records for these inputs, or None."""

@@ -62,9 +62,6 @@ _COPY_BLOCK = 1 << 20
 MAX_GROUPS = 1_000
 """Maximum number of values of a grouping column; a column with more identifies rows rather than grouping them."""
 
-MAX_COMBINATIONS = 20_000
-"""Maximum number of combinations of the values of all grouping columns."""
-
 _LONGEST_VALUE = 200
 """Maximum number of characters of a value of a grouping column."""
 
@@ -472,19 +469,13 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Cell:
-    """The rows with the same values in all grouping columns.
+    """The rows with one value of a grouping column; metrics over all rows add up the counts of a column's cells."""
 
-    For example, `--group-by language,row_kind` makes a cell for German calls. Metrics over all rows or by one column
-    add up the counts of several cells.
-    """
-
-    first: int
-    """The lowest index of its rows."""
     tallies: list[_Tally]
     """The counts of each evaluator, in the order of the run's evaluators."""
     causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))
-    """Indices of the rows, for evaluators with an `__aggregate__` (8 bytes a row)."""
+    """Indices of the rows (8 bytes a row)."""
 
 
 class Aggregator:
@@ -494,10 +485,8 @@ class Aggregator:
         """Start counting; `row_kind` as a group column is each row's kind, any other one a column of the data."""
         self._evaluators = evaluators
         self._columns = group_columns
-        self._cells: dict[tuple[str | None, ...], _Cell] = {}
-        """The cells by their values of the grouping columns."""
-        self._values: list[set[str | None]] = [set() for _ in group_columns]
-        """The values of each grouping column so far, of which there may be 1,000."""
+        # Each row is in one cell of each column. Without columns, cells by kind count all rows.
+        self._cells: dict[str, dict[str | None, _Cell]] = {column: {} for column in group_columns or ["row_kind"]}
         self.own = OwnAggregates()
         self.rows = 0
         self.failed_rows = 0
@@ -512,79 +501,59 @@ class Aggregator:
         An output counts for the means even if its evaluator also failed; the row then counts as an error.
 
         Raises:
-            ConfigurationError: the grouping columns have too many values.
+            ConfigurationError: a grouping column has too many values.
         """
         self.rows += 1
         self.failed_rows += bool(state.errors)
 
-        index = state.row.index
-        group = tuple([_group_value(state, column) for column in self._columns])
-        cell = self._cells.get(group) or self._add_cell(index, group)
-        cell.first = min(cell.first, index)
-        cell.rows.append(index)
+        for column in self._cells:
+            cell = self._cell_of(column, _group_value(state, column))
+            cell.rows.append(state.row.index)
+            if state.cause is not None:
+                cell.causes[state.cause.code] += 1
 
-        if state.cause is not None:
-            cell.causes[state.cause.code] += 1
+            for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
+                output = state.outputs.get(evaluator.name)
+                failed = output is None or evaluator.name in state.errors
+                tally.errors += failed
+                tally.scored += not failed
+                if output is not None:
+                    tally.add(state.row.index, output)
 
-        for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
-            output = state.outputs.get(evaluator.name)
-            failed = output is None or evaluator.name in state.errors
-            tally.errors += failed
-            tally.scored += not failed
-            if output is not None:
-                tally.add(index, output)
-
-    def _add_cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
-        """Add an empty cell for this combination of values of the grouping columns, and return it.
+    def _cell_of(self, column: str, value: str | None) -> _Cell:
+        """Return the cell of a grouping column's value; add it if there is none.
 
         Raises:
-            ConfigurationError: there are too many values or combinations; the text names the columns.
+            ConfigurationError: the column has too many values.
         """
-        for column, values, value in zip(self._columns, self._values, group, strict=True):
-            values.add(value)
-            if len(values) > MAX_GROUPS:
-                raise ConfigurationError(
-                    f"column {column!r} makes more than {MAX_GROUPS:,} groups: group by a column with fewer values"
-                )
-
-        if len(self._cells) >= MAX_COMBINATIONS:
-            raise ConfigurationError(
-                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups: group by fewer columns"
-            )
-
-        cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
-        return cell
+        cells = self._cells[column]
+        if value not in cells:
+            if len(cells) >= MAX_GROUPS:
+                many = f"column {column!r} makes more than {MAX_GROUPS:,} groups"
+                raise ConfigurationError(f"{many}: group by a column with fewer values")
+            cells[value] = _Cell([_Tally() for _ in self._evaluators])
+        return cells[value]
 
     def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
         """Return the metrics over all rows, and by grouping column and value (as text): `{column: {value: metrics}}`.
 
         `rows` are read again only for evaluators with their own `__aggregate__`.
         """
-        counted = self._counted_metrics()
-        overall = self._metrics(list(self._cells.values()), rows, counted)
+        all_cells = [*next(iter(self._cells.values())).values()]
+        counted = self._counted_metrics(all_cells)
+        overall = self._metrics(all_cells, rows, counted)
         by_group: dict[str, dict[str, Metrics]] = {column: {} for column in self._columns}
 
-        for position, column in enumerate(self._columns):
-            for value, cells in self._cells_by_value(position).items():
-                row_count, metrics = sum(len(cell.rows) for cell in cells), overall
+        for column, groups in by_group.items():
+            # Rows without a value belong to no group. Groups are in the order of their first rows.
+            cells = {value: cell for value, cell in self._cells[column].items() if value is not None}
+            for value in sorted(cells, key=lambda value: min(cells[value].rows)):
+                indices, metrics = cells[value].rows, overall
                 # An `__aggregate__` of all rows may be slow or random, so it is not repeated for a group of all rows.
-                if row_count < self.rows:
-                    indices = sorted(chain.from_iterable(cell.rows for cell in cells))
-                    metrics = self._metrics(cells, rows.only(indices), counted)
-                by_group[column][value] = metrics | {"row_count": row_count}
+                if len(indices) < self.rows:
+                    metrics = self._metrics([cells[value]], rows.only(sorted(indices)), counted)
+                groups[value] = metrics | {"row_count": len(indices)}
         return overall, by_group
-
-    def _cells_by_value(self, position: int) -> dict[str, list[_Cell]]:
-        """Return the cells by their value (as text) of the grouping column at this position, in the order of the rows.
-
-        Rows without a value belong to no group.
-        """
-        by_value: dict[str, list[_Cell]] = {}
-        for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
-            value = group[position]
-            if value is not None:
-                by_value.setdefault(value, []).append(cell)
-        return by_value
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
         """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
@@ -597,17 +566,14 @@ class Aggregator:
                 metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.first_rows for tally in tallies)))
 
         # Each cause's share is that of all rows.
-        rows_in_cells, causes = (
-            sum(len(cell.rows) for cell in cells),
-            sum((cell.causes for cell in cells), Counter[str]()),
-        )
-        return metrics | {f"{CAUSE_METRIC}{code}": causes[code] / rows_in_cells for code in order_causes(causes)}
+        causes, count = sum((cell.causes for cell in cells), Counter[str]()), sum(len(cell.rows) for cell in cells)
+        return metrics | {f"{CAUSE_METRIC}{code}": causes[code] / count for code in order_causes(causes)}
 
-    def _counted_metrics(self) -> list[str | None]:
+    def _counted_metrics(self, cells: Sequence[_Cell]) -> list[str | None]:
         """Return for each evaluator the metric that decides pass or fail in all groups; None if it has no results."""
         counted = []
         for position, evaluator in enumerate(self._evaluators):
-            tallies = [cell.tallies[position] for cell in self._cells.values()]
+            tallies = [cell.tallies[position] for cell in cells]
             result_keys = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
             keys = _keys_in_order(*(tally.first_rows for tally in tallies))
             metrics = [key.removesuffix(RESULT) for key in keys if key in result_keys]

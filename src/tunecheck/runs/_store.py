@@ -38,6 +38,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from tunecheck import _files as files, plugins
@@ -238,8 +239,6 @@ def digest_of(manifest: Mapping[str, JSON]) -> str:
 
 def dumps_readably(value: object) -> bytes:
     """Return a value as JSON with line breaks, for files that people read."""
-    import msgspec
-
     text = dumps(value)
     with contextlib.suppress(msgspec.DecodeError):  # msgspec cannot format lone surrogates: the text stays on one line
         text = msgspec.json.format(text, indent=2)
@@ -415,14 +414,8 @@ def stopped_text(decision: files.EarlyStop | None) -> str:
     """
     if decision is None or not decision.stopped:
         return ""
-    return f"STOPPED EARLY: {_outcome_text(decision)}, {decision.rows:,} of {plural(decision.of, 'row')}"
 
-
-def _outcome_text(decision: files.EarlyStop) -> str:
-    """Return the decision in words: `worse than base-…`, `at most 2 points worse than base-…`.
-
-    The margin is in points for pass rates, else in the metric's unit.
-    """
+    # The margin is in points for pass rates, else in the metric's unit.
     margin = ""
     if decision.margin is not None:
         are_rates = all(metric.kind == "binary" for metric in decision.metrics)
@@ -435,7 +428,7 @@ def _outcome_text(decision: files.EarlyStop) -> str:
         "undecided": f"undecided against {decision.against}",
     }
 
-    return texts[decision.outcome]
+    return f"STOPPED EARLY: {texts[decision.outcome]}, {decision.rows:,} of {plural(decision.of, 'row')}"
 
 
 # -- signatures: whether this user began a run
