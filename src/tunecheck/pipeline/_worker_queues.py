@@ -313,10 +313,8 @@ class WorkerQueue:
         self.begun: list[float] = []
         """Start time of each running batch, by time.monotonic()."""
         self._batches = 0
-        self._turn = asyncio.Lock()
-        """Held while a batch runs alone."""
-        self._running = 0
-        self._ended = asyncio.Event()
+        self._turn, self._permits = asyncio.Lock(), asyncio.Semaphore(self.executor.slots)
+        """A batch takes its permits in its turn: one, or all if it must run alone."""
         self._rescued = 0
         """Number of failed calls that succeeded when they were retried alone."""
         self._confirmed: Counter[str] = Counter()
@@ -409,30 +407,25 @@ class WorkerQueue:
 
     async def _run(self, batch: Sequence[Work]) -> QueueReply:
         """Run a batch, alone if `one_at_a_time`; with several slots in shared memory, retry its failed calls."""
-        if self.one_at_a_time:
-            return await self._run_exclusively(batch)
-
-        # Entering needs the turn, so no batch begins while another one runs alone.
-        async with self._turn:
-            self._running += 1
-        try:
-            reply = await self.executor.run(batch)
-        finally:
-            self._running -= 1
-            self._ended.set()
-
-        if self.executor.shares_memory and len(self._slots) > 1:
+        alone = self.one_at_a_time
+        reply = await self._run_batch(batch, exclusively=alone)
+        if not alone and self.executor.shares_memory and len(self._slots) > 1:
             for work, outcomes in zip(batch, reply.outcomes, strict=True):
                 await self._try_again(work, outcomes)
         return reply
 
-    async def _run_exclusively(self, batch: Sequence[Work]) -> QueueReply:
-        """Run a batch while no other batch of this queue runs."""
+    async def _run_batch(self, batch: Sequence[Work], *, exclusively: bool) -> QueueReply:
+        """Run a batch beside others, or while no other batch of this queue runs."""
+        # The turn is kept while waiting, so that no batch begins before one that must run alone.
+        permits = range(self.executor.slots if exclusively else 1)
         async with self._turn:
-            while self._running:
-                self._ended.clear()
-                await self._ended.wait()
+            for _ in permits:
+                await self._permits.acquire()
+        try:
             return await self.executor.run(batch)
+        finally:
+            for _ in permits:
+                self._permits.release()
 
     async def _try_again(self, work: Work, outcomes: list[Outcome]) -> None:
         """Retry a row's failed calls while nothing else runs, and replace their outcomes.
@@ -446,7 +439,7 @@ class WorkerQueue:
             return
 
         arguments = [given if position in kinds else None for position, given in enumerate(work.arguments)]
-        (retried,) = (await self._run_exclusively([replace(work, arguments=arguments)])).outcomes
+        (retried,) = (await self._run_batch([replace(work, arguments=arguments)], exclusively=True)).outcomes
 
         for position, kind in kinds.items():
             outcomes[position] = retried[position]

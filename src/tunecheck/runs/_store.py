@@ -340,15 +340,10 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return Run(path)
 
     runs = {listed.id: listed for listed in list_runs(results_dir)}
-    if name == "last" and runs:
-        return [*runs.values()][-1]
-    if name in runs:
-        return runs[name]
-
-    same_name = [listed for listed in runs.values() if given_name(listed.id) == name]
-    if same_name:
+    same_id = [*runs] if name == "last" else [run_id for run_id in runs if run_id == name]
+    if found := same_id or [run_id for run_id in runs if given_name(run_id) == name]:
         # The newest one: the runs are in the order of their creation.
-        return same_name[-1]
+        return runs[found[-1]]
 
     matching = [run_id for run_id in runs if run_id.startswith(name)]
     if len(matching) == 1:
