@@ -335,7 +335,6 @@ class _Stopper:
         self._engine = engine
         self._pending = False
         self._stopping = False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -345,7 +344,7 @@ class _Stopper:
 
     def bind(self) -> None:
         """Remember the current task as the one to stop; stop it at once if that was requested before."""
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._task = asyncio.current_task()
         # Ctrl-C may have come before the loop ran.
         if self._pending:
             self._stop()
@@ -358,15 +357,13 @@ class _Stopper:
         if self._pending:
             return False
         self._pending = True
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stop)
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._stop)
         return True
 
     def _stop(self) -> None:
         """Stop the engine and cancel the task after 10 seconds; if it is stopping already, cancel it now."""
-        assert self._loop is not None
         assert self._task is not None
-
         self._pending = False
         if self._stopping:
             self._task.cancel()
@@ -374,7 +371,7 @@ class _Stopper:
 
         self._stopping = True
         self._engine.stop(RunInterruptedError())
-        self._loop.call_later(_GRACE_S, self._task.cancel)
+        self._task.get_loop().call_later(_GRACE_S, self._task.cancel)
 
     def forget(self) -> None:
         """Retrieve the task's exception, so that asyncio does not report it as never retrieved."""
