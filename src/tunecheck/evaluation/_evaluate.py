@@ -30,7 +30,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Target, UserCalls
 from tunecheck._trust import Trust
-from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.datasets._reading import Data, Dataset, RepeatedDataset, open_dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
@@ -205,16 +205,13 @@ def _prepare(
 
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
     if settings.repeat > 1:
-        from tunecheck.datasets._reading import RepeatedDataset
-
         dataset = RepeatedDataset(dataset, settings.repeat)
 
     # Evaluators and target are loaded under the trust of their origin: the data set's files, or the caller's arguments.
     trust = settings.trust or Trust()
     data_trust = trust.of(*dataset.files[::-1])  # the sidecar, the last file, contains the names
     evaluator_trust = data_trust if evaluators is None else trust
-    if evaluators is None:
-        evaluators = {name: name for name in dataset.defaults.evaluators}
+    evaluators = {name: name for name in dataset.defaults.evaluators} if evaluators is None else evaluators
 
     _check_names(evaluators)
     parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line

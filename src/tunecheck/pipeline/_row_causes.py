@@ -450,20 +450,16 @@ def _ending_faults(answer: FailedAnswer) -> Iterator[Fault]:
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.text.strip())
         code = "thinking_used_budget" if answer.has_reasoned and unanswered else "cut_off"
 
-        ending = _ending_text(answer, reason)
+        # In words, for example "finish_reason length after 512 tokens".
+        tokens = object_or_empty(answer.columns.get("usage")).get("output_tokens")
+        ending = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
+        ending = f"{ending} after {tokens} tokens" if tokens is not None else ending
         if reason is not None and symptoms.repeats_itself(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text repeats itself"
         elif _USER_TURN.search(answer.text):
             code, ending = "cut_off.endless", f"{ending}, and the text goes on with a user message"
 
         yield Fault(code=code, message=ending)
-
-
-def _ending_text(answer: FailedAnswer, reason: JSON) -> str:
-    """Return in words how the answer ended, such as "finish_reason length after 512 tokens"."""
-    tokens = object_or_empty(answer.columns.get("usage")).get("output_tokens")
-    ending = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
-    return f"{ending} after {tokens} tokens" if tokens is not None else ending
 
 
 def _stops_midway(answer: FailedAnswer) -> bool:
