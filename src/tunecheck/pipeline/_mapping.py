@@ -361,9 +361,12 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     """
     declared, entries = getattr(function, "metrics", ()), list[MetricEntry]()
     for metric in declared if isinstance(declared, (list, tuple)) else ():
-        values = {field: getattr(metric, field, None) for field in MetricEntry.__struct_fields__}
-        with contextlib.suppress(msgspec.ValidationError, TypeError):
-            entries.append(msgspec.convert(plain(values), MetricEntry))
+        name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
+        if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
+            bounds: list[float | None] | None = None
+            with contextlib.suppress(msgspec.ValidationError, TypeError):  # a range that no float can hold is none
+                bounds = msgspec.convert(plain(getattr(metric, "range", None)), list[float | None] | None)
+            entries.append(MetricEntry(name, kind, bounds, direction))
     return entries
 
 
