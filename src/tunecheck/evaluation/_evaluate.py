@@ -26,7 +26,6 @@ from msgspec import structs
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError, PluginError, RunError
-from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Target, UserCalls
 from tunecheck._trust import Trust
@@ -390,7 +389,17 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     if driver is not None and is_driver(driver):
         if mapping:
             raise ConfigurationError(f"the target {driver} takes whole rows: leave 'target' out of evaluator_config")
-        return drive(driver, endpoint, parameters, trust)
+
+        # The data's `format` may name a file of the workspace, if the data is trusted.
+        if isinstance(parameters.get("format"), str):
+            choose_profile(str(parameters["format"]), trust=trust)
+        make = plugins.find(_TARGETS, driver)
+        target = make(endpoint, **parameters) if callable(make) else None
+        if isinstance(target, Target):
+            return target
+        raise PluginError(
+            f"the plug-in of target {driver!r} must be a function that takes an endpoint: return a Target"
+        )
 
     if parameters:
         name = next(iter(parameters))
@@ -513,24 +522,3 @@ class _LoadsByName(Protocol):
     """A target or evaluator that loads simulators by names in the rows."""
 
     def set_trust(self, trust: Trust) -> None: ...
-
-
-def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:
-    """Return the target that a driver creates from an endpoint and the parameters that the data declares.
-
-    `trust` is the trust in the data, because its `format` may name a file of the workspace.
-
-    Raises:
-        PluginError: The driver does not exist, or it returned no target.
-        ConfigurationError: A parameter is wrong, or names a file that is not trusted.
-    """
-    if isinstance(parameters.get("format"), str):
-        choose_profile(str(parameters["format"]), trust=trust)
-
-    driver = plugins.find(_TARGETS, name)
-    target = driver(endpoint, **parameters) if callable(driver) else None
-    if not isinstance(target, Target):
-        raise PluginError(
-            f"the plug-in of target {name!r} must be a function that takes an endpoint and returns a Target"
-        )
-    return target

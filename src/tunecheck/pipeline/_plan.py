@@ -246,9 +246,15 @@ class CallableTarget(Target):
         # The function may change its arguments, so it gets copies.
         function = partial(self._function, **private_copies(self.bind(row.values, {})))
         try:
-            return _answer_columns(await self.loop.call("the target", function, self._limit_s, self._threads))
+            value = await self.loop.call("the target", function, self._limit_s, self._threads)
         except LateError as late:
             raise TimedOutError(f"target {self.name!r} {late}") from None
+
+        if isinstance(value, Mapping):
+            return value
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+        return {"response": value}
 
     def fingerprint(self) -> str | None:
         """Return the fingerprint of the function's code, or None if it has none."""
@@ -262,12 +268,3 @@ class CallableTarget(Target):
         """Shut the threads down."""
         if self._threads is not None:
             self._threads.shutdown()
-
-
-def _answer_columns(value: object) -> TargetOutput:
-    """Return a target function's value as columns: a mapping or dataclass by key, any other value as `response`."""
-    if isinstance(value, Mapping):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return {"response": value}

@@ -69,38 +69,33 @@ def versions() -> dict[str, str]:
 
 
 def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:
-    """Return each evaluator's class or function, arguments, fingerprint and declared metrics."""
-    return {evaluator.name: _describe(evaluator) for evaluator in evaluators}
+    """Return each evaluator's class or function, arguments, fingerprint and declared metrics.
 
-
-def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
-    """Return an evaluator's entry in the manifest: its class or function, arguments, fingerprint and metrics."""
-    function = evaluator.function
-    # A function or class has a qualified name; an instance is described by its class and its arguments.
-    kind = function if hasattr(function, "__qualname__") else type(function)
-    arguments = kept_settings(stable_arguments(function) if kind is not function else {})
-
-    return EvaluatorEntry(
-        type=_public_name(kind),
-        arguments=arguments,
-        fingerprint=evaluator.fingerprint,
-        judge=_judge(evaluator, kind, arguments),
-        primary=evaluator.primary or None,
-        metrics=[*evaluator.metrics],
-    )
-
-
-def _judge(evaluator: BoundEvaluator, kind: object, arguments: Mapping[str, JSON]) -> str | None:
-    """Return the identity by which a judge's calibration is found; None for an evaluator that is no judge or has none.
-
-    A built-in judge is identified by its prompt, model and settings, not by its code: calibrations cost money, so they
-    stay valid in another version with the same prompt. Other judges are identified by their code as well.
+    A judge has an identity by which its calibration is found. A built-in judge is identified by its prompt, model and
+    settings, not by its code: calibrations cost money, so they stay valid in another version with the same prompt.
+    Other judges are identified by their code as well.
     """
-    if getattr(evaluator.function, "judged", False) is not True:
-        return None
-    if not is_shipped(getattr(kind, "__module__", "")):
-        return evaluator.fingerprint
-    return content_hash([_public_name(kind), dict(arguments)])
+    entries = {}
+    for evaluator in evaluators:
+        function = evaluator.function
+        # A function or class has a qualified name; an instance is described by its class and its arguments.
+        kind = function if hasattr(function, "__qualname__") else type(function)
+        arguments = kept_settings(stable_arguments(function) if kind is not function else {})
+
+        judge = None
+        if getattr(function, "judged", False) is True:
+            is_built_in = is_shipped(getattr(kind, "__module__", ""))
+            judge = content_hash([_public_name(kind), arguments]) if is_built_in else evaluator.fingerprint
+
+        entries[evaluator.name] = EvaluatorEntry(
+            type=_public_name(kind),
+            arguments=arguments,
+            fingerprint=evaluator.fingerprint,
+            judge=judge,
+            primary=evaluator.primary or None,
+            metrics=[*evaluator.metrics],
+        )
+    return entries
 
 
 def _public_name(kind: object) -> str:
