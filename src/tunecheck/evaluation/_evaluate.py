@@ -397,9 +397,8 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
         target = make(endpoint, **parameters) if callable(make) else None
         if isinstance(target, Target):
             return target
-        raise PluginError(
-            f"the plug-in of target {driver!r} must be a function that takes an endpoint: return a Target"
-        )
+        should_be = "must be a function that takes an endpoint and returns a Target"
+        raise PluginError(f"the plug-in of target {driver!r} {should_be}")
 
     if parameters:
         name = next(iter(parameters))
