@@ -201,18 +201,22 @@ class RunCalls:
             RunError: the budget is spent, or the journal cannot be written.
         """
         key = call_key(endpoint, request, sample)
-        task = self._in_progress.get(key)
+        # If the caller that makes the call is cancelled, the first of the waiting callers makes it.
+        while (task := self._in_progress.get(key)) is not None:
+            await asyncio.wait([task])
+            if not task.cancelled():
+                break
+
         if task is None:
             task = self._in_progress[key] = asyncio.create_task(self._get_answer(evaluator, key, endpoint, request))
             task.add_done_callback(functools.partial(self._end_call, key))
 
-        # Other callers may wait for the same answer, so a cancelled caller does not end the call.
-        completion = await asyncio.shield(task)
+        completion = await task
         self.simulated = self.simulated or completion.simulated
         return completion
 
     def _end_call(self, key: str, task: asyncio.Task[Completion]) -> None:
-        """Forget a call that has ended; retrieve its error, because every caller may have been cancelled."""
+        """Forget a call that has ended; retrieve its error, because its caller may have been cancelled."""
         del self._in_progress[key]
         if not task.cancelled():
             task.exception()
