@@ -14,13 +14,10 @@ evaluators only `query`. The target gets none of `default`.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import itertools
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-
-import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import MetricEntry
@@ -358,14 +355,20 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     """Return the metrics that an evaluator declares in its attribute `metrics`; other things in it are ignored.
 
     A metric may be an object of any class with the attributes of `Metric`, such as `name` and `higher_is_better`.
+
+    Raises:
+        ConfigurationError: a limit of a range is larger than the largest float.
     """
     declared, entries = getattr(function, "metrics", ()), list[MetricEntry]()
     for metric in declared if isinstance(declared, (list, tuple)) else ():
         name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
         if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
-            bounds: list[float | None] | None = None
-            with contextlib.suppress(msgspec.ValidationError, TypeError):  # a range that no float can hold is none
-                bounds = msgspec.convert(plain(getattr(metric, "range", None)), list[float | None] | None)
+            limits = getattr(metric, "range", None)
+            are_numbers = isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits)
+            try:
+                bounds: list[float | None] | None = [*map(float, limits)] if are_numbers else None
+            except OverflowError:
+                raise ConfigurationError(f"metric {name!r}: its range is too large for numbers of 64 bits") from None
             entries.append(MetricEntry(name, kind, bounds, direction))
     return entries
 
