@@ -366,7 +366,7 @@ def declared_metrics(function: object) -> list[MetricEntry]:
             limits = getattr(metric, "range", None)
             are_numbers = isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits)
             try:
-                bounds: list[float | None] | None = [*map(float, limits)] if are_numbers else None
+                bounds: list[float | None] | None = [*map(float, limits or ())] if are_numbers else None
             except OverflowError:
                 raise ConfigurationError(f"metric {name!r}: its range is too large for numbers of 64 bits") from None
             entries.append(MetricEntry(name, kind, bounds, direction))
