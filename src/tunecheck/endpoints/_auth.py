@@ -110,9 +110,16 @@ class EntraAuth(Auth):
             RefusedError: the sign-in failed, for any reason.
         """
         try:
-            access_token = await self._request_token()
-            token = Secret(str(access_token.token))
-            expires_at = float(access_token.expires_on)
+            if self._credential is None:
+                self._credential = await asyncio.to_thread(_default_credential)
+
+            # A credential is sync (then called in a thread) or async.
+            get_token = self._credential.get_token
+            is_async = inspect.iscoroutinefunction(get_token)
+            given = get_token(self._scope) if is_async else await asyncio.to_thread(get_token, self._scope)
+
+            access_token = cast("AccessToken", await given if inspect.isawaitable(given) else given)
+            token, expires_at = Secret(str(access_token.token)), float(access_token.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
@@ -122,21 +129,6 @@ class EntraAuth(Auth):
         # Kept for all calls until it expires.
         self._token, self._expires_at = token, expires_at
         return token
-
-    async def _request_token(self) -> AccessToken:
-        """Return a new token of the credential, which may be sync (then called in a thread) or async."""
-        if self._credential is None:
-            self._credential = await asyncio.to_thread(_default_credential)
-
-        get_token = self._credential.get_token
-        if inspect.iscoroutinefunction(get_token):
-            token = await get_token(self._scope)
-        else:
-            token = await asyncio.to_thread(get_token, self._scope)
-
-        if inspect.isawaitable(token):
-            token = await token
-        return token  # type: ignore[no-any-return]  # `_sign_in` checks the token when it reads it
 
 
 def _bearer(token: Secret) -> dict[str, str]:
