@@ -156,7 +156,6 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         for rule in plugins.objection_rules():
             yield from rule(self.pair.base.info, self.pair.new.info)
         yield from self._evaluator_objections()
-        yield from self._judge_objections()
         yield from self._call_objections()
         yield from self._loss_objections()
         yield from self._guard_objections()
@@ -175,7 +174,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return [name for name in names if all(name in table.evaluators for table in runs)] or [own]
 
     def _evaluator_objections(self) -> Iterator[Objection]:
-        """Yield objections to evaluators and judges that differ between the runs."""
+        """Yield objections to evaluators and judges that differ between the runs, and to a judge's own errors."""
         base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
         changes = {name: _evaluator_change(base[name].entry, new[name].entry) for name in base if name in new}
         sources = self._primary_evaluators()
@@ -193,8 +192,6 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             text = f"other evaluators differ between the runs: {', '.join(others)}"
             yield Objection("evaluator_changed", text)
 
-    def _judge_objections(self) -> Iterator[Objection]:
-        """Yield objections to an uncalibrated judge, and to a judge that errs more often on one of the runs."""
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
 

@@ -67,7 +67,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
         NothingPairsError: no item of one run is in the other.
     """
     # One row without a content is enough: its run then pairs by id.
-    contents = _has_contents(base) and _has_contents(new) and pair_by == "content"
+    contents = pair_by == "content" and all(base.items.contents) and all(new.items.contents)
     by_id_alone = pair_by == "content" and not contents
 
     # Most runs have the same rows in the same order: no keys need to be compared.
@@ -102,11 +102,6 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     base_items = array("q", sorted(partners))
     new_items = array("q", map(partners.__getitem__, base_items))
     return Pairing(base_items, new_items, only_base, only_new, changed, by_content, by_id_alone)
-
-
-def _has_contents(table: RunTable) -> bool:
-    """Return True if every item has a fingerprint of its content."""
-    return all(table.items.contents)
 
 
 ItemsWithKeys = Iterable[tuple[int, object]]

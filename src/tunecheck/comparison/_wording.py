@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunecheck._faults import cause_named
 from tunecheck._files import EarlyStop
 from tunecheck._messages import plural
-from tunecheck.results import Kind, RunInfo
+from tunecheck.results import Kind, RunInfo, number_text
 from tunecheck.runs._store import given_name, stopped_text
 from tunecheck.statistics._results import Estimate
 
@@ -45,7 +45,7 @@ def value_text(kind: Kind, value: float | None) -> str:
     """Format a figure, as `88.7%` or `0.812`."""
     if value is None or value != value:
         return NOTHING
-    return f"{value:.1%}" if kind == "binary" else _decimal(value)
+    return f"{value:.1%}" if kind == "binary" else number_text(float(value))
 
 
 def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> str:
@@ -75,16 +75,7 @@ def size_text(kind: Kind, value: float | None) -> str:
 
 
 def _size(kind: Kind, value: float) -> str:
-    return f"{100 * value:.1f}" if kind == "binary" else _decimal(value)
-
-
-def _decimal(value: float) -> str:
-    """Format a number with three decimals, or fewer if it is large."""
-    size = abs(value)
-    # Examples: `1.23e+09`, `1,234.5`, `0.123`.
-    if size >= 1e9:
-        return f"{value:.3g}"
-    return f"{value:.3f}" if size < 100 else f"{value:,.1f}"
+    return f"{100 * value:.1f}" if kind == "binary" else number_text(float(value))
 
 
 def p_text(value: float | None) -> str:

@@ -98,16 +98,13 @@ class Outcomes(msgspec.Struct, frozen=True):
     def reordered(self, places: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
         results = "".join(ABSENT if row is None else self.results[row] for row in places)
-        scores = {}
-        for key, values in self.scores.items():
-            scores[key] = [math.nan if row is None else values[row] for row in places]
-
+        scores = {key: [math.nan if at is None else own[at] for at in places] for key, own in self.scores.items()}
         return Outcomes(results, scores)
 
 
-def outcomes_of(run: ReportedRun, evaluator: Evaluated, metrics: Iterable[MetricEntry]) -> Outcomes:
+def outcomes_of(run: ReportedRun, name: str, metrics: Iterable[MetricEntry]) -> Outcomes:
     """Return an evaluator's outcomes for a run's rows, with the numbers of these metrics."""
-    table, name = run.table, evaluator.name
+    table = run.table
     letters = [_LETTERS[state] for state in table.evaluators[name].states]
 
     # A verdict is more than SCORED: rows with one get the letter for pass or fail.
@@ -139,7 +136,7 @@ class RowIndex:
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
 
-        self.outcomes = [outcomes_of(run, evaluator, evaluator.metrics) for evaluator in run.evaluators]
+        self.outcomes = [outcomes_of(run, evaluator.name, evaluator.metrics) for evaluator in run.evaluators]
         self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
         self.simulated = 0
         self.failed_rows = 0
@@ -186,17 +183,13 @@ class RowIndex:
             if verdict.threshold is not None and len(counts) < _MOST_VALUES:
                 counts[verdict.threshold] += 1
 
-        self._add_figures(row)
+        # Latencies stand in the row itself, numbers of tokens in its usage; NaN for a missing one.
+        usage = object_or_empty(row.get("outputs.usage"))
+        for name, numbers in self.figures.items():
+            numbers.append(number_of(usage.get(name) if name in _TOKENS else row.get(f"outputs.{name}")))
+
         self.failed_rows += bool(columns.errors)
         self.simulated += row.get("outputs.simulated") is True
-
-    def _add_figures(self, row: Mapping[str, JSON]) -> None:
-        """Add the row's latencies and token counts; NaN for a missing one."""
-        usage = object_or_empty(row.get("outputs.usage"))
-        for name in _FIGURES:
-            self.figures[name].append(number_of(row.get(f"outputs.{name}")))
-        for name in _TOKENS:
-            self.figures[name].append(number_of(usage.get(name)))
 
     def as_json(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
         """Return the first rows as the page reads them, without empty columns."""

@@ -17,9 +17,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import TextIO
-
-import msgspec
+from typing import TextIO, TypeAlias
 
 from tunecheck._disk import replacing
 from tunecheck._errors import ConfigurationError
@@ -85,11 +83,11 @@ class OtherRun:
         self._waiting = run.rows([row for row in self._partners if row is not None])
 
         # The page shows the first graded metric of an evaluator, so only its numbers are needed.
-        graded = {evaluator.name: evaluator.graded[:1] for evaluator in reported.evaluators}
-        common = [evaluator for evaluator in run.evaluators if evaluator.name in graded]
-
-        outcomes = {evaluator.name: outcomes_of(run, evaluator, graded[evaluator.name]) for evaluator in common}
-        self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
+        self.outcomes = {
+            evaluator.name: outcomes_of(run, evaluator.name, evaluator.graded[:1]).reordered(self._partners)
+            for evaluator in reported.evaluators
+            if evaluator.name in {own.name for own in run.evaluators}
+        }
 
     def answer(self, number: int, new: Details) -> dict[str, JSON] | None:
         """Return this run's answer to the reported run's row with this number (from 0), None without a partner.
@@ -212,12 +210,8 @@ _RESAMPLES = 2_000
 """Bootstrap samples; enough for an interval on a page, but comparisons use more."""
 
 
-class _RowGroup(msgspec.Struct, frozen=True):
-    """The rows with one value of a column, or all rows (`column` and `value` are None)."""
-
-    column: str | None
-    value: str | None
-    rows: Sequence[int]
+RowGroup: TypeAlias = tuple[str | None, str | None, Sequence[int]]
+"""Column, value, and the numbers of the rows that have it; None and None for all rows."""
 
 
 def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
@@ -231,21 +225,20 @@ def summary(run: ReportedRun, index: RowIndex) -> dict[str, JSON]:
         lines: list[JSON] = [*_summary_lines(run.table, evaluator, groups, judges.get(evaluator.name))]
         evaluators.append({"name": evaluator.name, "lines": lines, "more": _own_totals(evaluator, run)})
 
-    shown: list[JSON] = [{"column": group.column, "value": group.value, "rows": len(group.rows)} for group in groups]
+    shown: list[JSON] = [{"column": column, "value": value, "rows": len(rows)} for column, value, rows in groups]
     return {"groups": shown, "evaluators": evaluators}
 
 
-def _groups(run: ReportedRun, index: RowIndex) -> Iterator[_RowGroup]:
+def _groups(run: ReportedRun, index: RowIndex) -> Iterator[RowGroup]:
     """Yield all rows as the first group, then the rows by each value of each column, the largest groups first."""
-    yield _RowGroup(None, None, range(run.table.info.rows))
+    yield None, None, range(run.table.info.rows)
     for column, coded in {"row_kind": index.coded["kinds"], **index.groups}.items():
-        pairs = zip(coded.values, coded.rows_by_value(), strict=True)
-        found = [_RowGroup(column, value, rows) for value, rows in pairs]
-        yield from sorted(found, key=lambda group: -len(group.rows))[:_MOST_GROUPS]
+        found = sorted(zip(coded.values, coded.rows_by_value(), strict=True), key=lambda group: -len(group[1]))
+        yield from ((column, value, rows) for value, rows in found[:_MOST_GROUPS])
 
 
 def _summary_lines(
-    table: RunTable, evaluator: Evaluated, groups: Sequence[_RowGroup], judge: Correction | None
+    table: RunTable, evaluator: Evaluated, groups: Sequence[RowGroup], judge: Correction | None
 ) -> Iterator[dict[str, JSON]]:
     """Yield the pass rate if rows pass or fail, the mean of each graded metric, and counts of rows without a verdict.
 
@@ -275,14 +268,14 @@ def _summary_lines(
     states = table.evaluators[name].states
     for state, label in ((State.NOT_APPLICABLE, "not applicable"), (State.ERROR, "errors")):
         if state in states:
-            counts: list[JSON] = [sum(states[row] == state for row in group.rows) for group in groups]
+            counts: list[JSON] = [sum(states[row] == state for row in rows) for _, _, rows in groups]
             yield {"label": label, "kind": "count", "cells": counts}
 
 
-def _cells(table: RunTable, column: str, groups: Sequence[_RowGroup], *, is_rate: bool = False) -> list[JSON]:
+def _cells(table: RunTable, column: str, groups: Sequence[RowGroup], *, is_rate: bool = False) -> list[JSON]:
     """Return each group's figure with its interval, or None for no figure; a rate also has its passed rows."""
     cells: list[JSON] = []
-    for rate in (rate_of(table, column, group.rows, resamples=_RESAMPLES) for group in groups):
+    for rate in (rate_of(table, column, rows, resamples=_RESAMPLES) for _, _, rows in groups):
         # The page shows `31 of 46` beside a rate.
         passed: dict[str, JSON] = {"passed": round((rate.value or 0.0) * rate.n)} if is_rate and rate else {}
         cells.append(None if rate is None or not rate.n else estimate_json(rate) | passed)
