@@ -19,6 +19,7 @@ from tunecheck import (
     evaluate,
     write_report,
 )
+from tunecheck._messages import cut_apart
 from tunecheck.comparison import ComparisonSettings, RunPair
 from tunecheck.pipeline import VerdictReader
 from tunecheck.plugins import JSON, dumps
@@ -26,7 +27,7 @@ from tunecheck.report import as_json, cut
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, shown_turns, side_by_side
 from tunecheck.report._details import DetailReader
 from tunecheck.report._index import histogram
-from tunecheck.report._page import Blocks, Shared, changed_part, line
+from tunecheck.report._page import Blocks, Shared, line
 from tunecheck.report._reading import read_run
 from tunecheck.report._writing import paired_rows
 from tunecheck.results import read_run as read_run_table, read_runs
@@ -263,7 +264,7 @@ def test_nothing_that_is_logged_raises(turns: Any, ground_truth: Any, log: Any, 
 
 @given(some.text(), some.text(), some.text(), some.text())
 def test_what_changed_in_a_text_keeps_what_differs(start: str, one: str, other: str, end: str) -> None:
-    before, after = changed_part(start + one + end, start + other + end, most=10_000)
+    before, after = cut_apart(start + one + end, start + other + end, most=10_000)
     assert (before == after) == (one == other)
     assert before.strip("…") in start + one + end
 

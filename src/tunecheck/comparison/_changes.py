@@ -21,7 +21,6 @@ import numpy
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tunecheck import plugins
 from tunecheck._faults import cause_named, order_causes, sentence, title
 from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._comparison import CauseChange, MetricComparison, Part, RowChange
@@ -249,11 +248,6 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         parts += with_verdicts(slices, metric.higher_is_better)
 
     return tuple(parts)
-
-
-def figures_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
-    """Return the plug-ins' figures of two runs, such as a leaderboard's weighted means."""
-    return tuple(part for figures in plugins.figures() for part in figures.of_pair(pair, metric))
 
 
 def part_of(

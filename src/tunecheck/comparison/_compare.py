@@ -27,7 +27,7 @@ from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison import _comparison as results, _measuring as measuring
-from tunecheck.comparison._changes import cause_changes, figures_of, parts_of, with_changed_rows
+from tunecheck.comparison._changes import cause_changes, parts_of, with_changed_rows
 from tunecheck.comparison._judged import corrected_rate, labels_of
 from tunecheck.comparison._objections import Evidence
 from tunecheck.comparison._pairs import PAIR_BY, RunPair, Runs
@@ -36,6 +36,7 @@ from tunecheck.results import RunLike, RunTable, read_runs
 from tunecheck.runs._store import stopped_text
 from tunecheck.statistics import Codes, Estimate, Floats, LabelCounts, as_codes, corrected_difference
 from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
+from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 
 
 def compare(
@@ -106,9 +107,14 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
     """Check the settings and return the tables of the runs; raises the errors of `compare`."""
     _check_settings(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
-    if not settings.allow_simulated:
-        _refuse_simulated(tables)
 
+    simulated = [*dict.fromkeys(table.info.id for table in tables if table.info.simulated)]
+    if simulated and not settings.allow_simulated:
+        named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
+        raise ConfigurationError(
+            f"the answers of {named} are simulated, so a comparison says nothing about a model; "
+            "pass --allow-simulated to compare anyway"
+        )
     return tables
 
 
@@ -129,17 +135,6 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     how = settings.pair_by
     if how not in PAIR_BY:
         raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
-
-
-def _refuse_simulated(tables: Sequence[RunTable]) -> None:
-    """Raise ConfigurationError if the answers of a run are simulated."""
-    simulated = list(dict.fromkeys(table.info.id for table in tables if table.info.simulated))
-    if simulated:
-        named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
-        raise ConfigurationError(
-            f"the answers of {named} are simulated, so a comparison says nothing about a model; "
-            "pass --allow-simulated to compare anyway"
-        )
 
 
 def select(
@@ -310,7 +305,7 @@ def _run_comparison(
         tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
         part_metric=primary.name,
         parts=parts,
-        figures=figures_of(pair, primary),
+        figures=tuple(part for figures in plugins.figures() for part in figures.of_pair(pair, primary)),
     )
 
 
@@ -389,8 +384,13 @@ class CommonRows(msgspec.Struct, frozen=True):
     sides: measuring.PairedValues
 
     def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
-        """Return one run's figure over these rows."""
-        return measuring.figure_of(self.scores[:, run], self.sides, self.labels, settings)
+        """Return one run's figure over these rows: a pass rate if rows pass or fail, else a mean."""
+        values, sides, confidence = self.scores[:, run], self.sides, settings.confidence
+        if sides.verdicts:
+            return estimate_proportion(values, self.labels, confidence=confidence)
+        # Histories and rankings show these intervals without a test, so they get fewer resamples.
+        few = measuring.FEW_RESAMPLES
+        return estimate_mean(values, self.labels, bounds=sides.bounds, confidence=confidence, resamples=few)
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:

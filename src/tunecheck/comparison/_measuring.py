@@ -35,9 +35,9 @@ from tunecheck.comparison._comparison import Counts, MetricComparison, MetricRef
 from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
-from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, Labels, PairedBinary, PairedScores
+from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, PairedBinary, PairedScores
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
-from tunecheck.statistics._estimates import RESAMPLES, estimate_mean, estimate_proportion
+from tunecheck.statistics._estimates import RESAMPLES
 from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Mask = NDArray[numpy.bool_]
 
-_FEW_RESAMPLES = 500
+FEW_RESAMPLES = 500
 """Resamples for metrics that are shown without a test."""
 
 
@@ -226,7 +226,7 @@ def compare_pairs(
         return paired_binary(before, after, labels, confidence=settings.confidence)
 
     # One flip and few resamples: figures without a test need a rough interval and no p-value.
-    resamples, flips = (RESAMPLES, FLIPS) if tested else (_FEW_RESAMPLES, 1)
+    resamples, flips = (RESAMPLES, FLIPS) if tested else (FEW_RESAMPLES, 1)
     return paired_scores(
         before,
         after,
@@ -297,17 +297,6 @@ def add_verdict(
     # "judges differ" is set before p-values are corrected; it stays.
     verdict, why = decide(metric, p_adjusted, bounds)
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
-
-
-def figure_of(values: Floats, sides: PairedValues, labels: Labels | None, settings: ComparisonSettings) -> Estimate:
-    """Return one run's figure over these rows: a pass rate if rows pass or fail, else a mean.
-
-    `labels` has each row's cluster.
-    """
-    if sides.verdicts:
-        return estimate_proportion(values, labels, confidence=settings.confidence)
-    # Histories and rankings show these intervals without a test, so they get fewer resamples.
-    return estimate_mean(values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_FEW_RESAMPLES)
 
 
 def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:

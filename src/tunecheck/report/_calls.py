@@ -29,12 +29,13 @@ import msgspec
 
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
+from tunecheck._messages import cut_apart
 from tunecheck.calls._model import FunctionCall, Reading, canonical_text, tool_name
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, match_calls
 from tunecheck.episodes._episode import ABSENT, Episode, changes, path_text
 from tunecheck.formats._reading import read_calls, read_python_calls, tools_of
-from tunecheck.report._page import as_json, as_text, changed_part, cut
+from tunecheck.report._page import as_json, as_text, cut
 
 ANSWER = "(an answer)"
 """The name in confusions for an answer in words instead of a call."""
@@ -587,7 +588,7 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
     """Yield `[path, before, after]` for each path at which two states differ."""
     for change in islice(changes(before, after), _MOST_CHANGES):
-        old, new = changed_part(_state_text(change.before), _state_text(change.after), _MOST_VALUE)
+        old, new = cut_apart(_state_text(change.before), _state_text(change.after), _MOST_VALUE)
         yield [path_text(change.path, 400), old, new]
 
 

@@ -101,7 +101,6 @@ LONGEST = 20_000
 """The most characters of one text on a page; the results file has the whole text."""
 
 _UNREADABLE = "(nested too deeply to be shown)"
-_AROUND = 60  # characters shown before and after a change in a long text
 
 
 def cut(text: str, most: int = LONGEST) -> str:
@@ -143,27 +142,6 @@ def as_json(value: JSON, *, readable: bool = False) -> str:
             text = msgspec.json.format(text, indent=2)
 
     return cut(text.decode("utf-8", "replace"))
-
-
-def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
-    """Return the part of each text in which the two differ, with a few equal characters around it.
-
-    Example: in two long texts that differ in one word, only this word and 60 characters around it are shown.
-    """
-    shorter = min(len(before), len(after))
-    start = next((index for index in range(shorter) if before[index] != after[index]), shorter)
-
-    rest = shorter - start
-    end = next((index for index in range(rest) if before[-1 - index] != after[-1 - index]), rest)
-
-    return _part(before, start, end, most), _part(after, start, end, most)
-
-
-def _part(text: str, start: int, end: int, most: int) -> str:
-    """Return a text without its first `start` and last `end` characters, but with some of them as context."""
-    first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
-    shown = cut(text[first:last], most)
-    return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
 
 
 # -- the page

@@ -161,7 +161,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
 
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
-        cause=_reason_sentence(other, unit) if other is not None else _cause_sentences(failures, main_cause, unit),
+        cause=_cause_sentences(failures, main_cause, unit) if other is None else _reason_sentence(other, unit),
         next_step=f"Next, {purpose}:  {command}",
         table=_table(figures, causes, columns),
         is_serving=bool(serving),
@@ -386,9 +386,12 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
 
 
 def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Column]) -> Table:
-    """Return the table of main figures and causes of failures."""
+    """Return the table of main figures and causes of failures; a line below it counts what it omits."""
     table_rows = [*_evaluator_rows(figures, columns), *_cause_rows(causes, columns)]
-    return Table(["", *(column.head for column in columns)], table_rows, below=_footer(figures, causes))
+    omitted = {"more evaluator": len(figures) - _MOST_EVALUATORS, "more cause": len(causes) - _MOST_CAUSES}
+    more = " and ".join(plural(count, name) for name, count in omitted.items() if count > 0)
+    below = Words(f"{more}: --details", "dim") if more else ""
+    return Table(["", *(column.head for column in columns)], table_rows, below=below)
 
 
 def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
@@ -420,13 +423,6 @@ def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[l
     for cause in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(cause).title, 60)}"
         yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]
-
-
-def _footer(figures: MainFigures, causes: Sequence[str]) -> Sentence:
-    """Return how many evaluators and causes the table omits; empty if it omits none."""
-    omitted = {"more evaluator": len(figures) - _MOST_EVALUATORS, "more cause": len(causes) - _MOST_CAUSES}
-    more = " and ".join(plural(count, name) for name, count in omitted.items() if count > 0)
-    return Words(f"{more}: --details", "dim") if more else ""
 
 
 def _count(value: JSON) -> int:

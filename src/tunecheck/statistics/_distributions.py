@@ -85,11 +85,6 @@ def _near_normal(z: float, degrees: int) -> float:
     return z + first / degrees + second / degrees**2 + third / degrees**3 + fourth / degrees**4
 
 
-def normal_two_sided(z: float) -> float:
-    """Return P(|Z| ≥ |z|) for a standard normal Z."""
-    return math.erfc(abs(z) / math.sqrt(2))
-
-
 def log_half_binomial(k: int, n: int) -> float:
     """Return the logarithm of the chance of k heads in n throws of a fair coin."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
