@@ -27,7 +27,7 @@ from tunecheck.report import as_json, cut
 from tunecheck.report._calls import AnswerComparison, JudgedCalls, SideBySide, shown_turns, side_by_side
 from tunecheck.report._details import DetailReader
 from tunecheck.report._index import histogram
-from tunecheck.report._page import Blocks, Shared, line
+from tunecheck.report._page import Blocks, line
 from tunecheck.report._reading import read_run
 from tunecheck.report._writing import paired_rows
 from tunecheck.results import read_run as read_run_table, read_runs
@@ -384,10 +384,10 @@ def test_a_turns_state_differences_stand_where_the_evaluator_says(tmp_path: Path
 def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, small_rows(), "after")
     old, now = (read_run(read_run_table(run, tmp_path), run) for run in (base, new))
-    reader = DetailReader(now, Shared(Blocks("shared", lambda name, text: None)))
+    reader = DetailReader(now, Blocks("shared", lambda name, text: None))
     for at, (before, after) in enumerate(zip(base.rows(), new.rows(), strict=True)):
         shown = reader.read(at, after)
-        answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(at, before, shown)
+        answer = DetailReader(old, Blocks("shared", lambda name, text: None)).answer(at, before, shown)
         assert answer == {name: shown.shown[name] for name in answer}
         assert {"verdicts", "errors", "actual", "pairs"} == set(answer)
 

@@ -17,6 +17,7 @@ The details have these keys. All but the last four depend on the answer, so they
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Protocol
 
@@ -36,8 +37,8 @@ from tunecheck.report._calls import (
     shown_turns,
     side_by_side,
 )
-from tunecheck.report._page import Shared, as_json, as_text, cut, line
-from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun, ShapeReader
+from tunecheck.report._page import Blocks, as_json, as_text, cut, line
+from tunecheck.report._reading import Columns, Evaluated, EvaluatorKeys, ReportedRun, columns_of
 from tunecheck.runs._manifest import value_reader
 
 
@@ -111,10 +112,11 @@ class _Parts(msgspec.Struct, frozen=True):
 class DetailReader:
     """Builds the details of one run's rows; long values go to `shared`."""
 
-    def __init__(self, run: ReportedRun, shared: Shared) -> None:
+    def __init__(self, run: ReportedRun, shared: Blocks) -> None:
         """Open readers of a row's values and of each panel; `shared` stores long texts once for all rows."""
         self._run, self._shared = run, shared
-        self._shapes = ShapeReader(run.evaluators)
+        # Rows of one kind have the same keys. Many different shapes of rows must not fill the memory.
+        self._columns_of = lru_cache(1_000)(partial(columns_of, run.evaluators))
         folder = None if run.folder is None else run.folder.folder
         self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
 
@@ -161,7 +163,7 @@ class DetailReader:
 
     def _parts(self, number: int, row: Mapping[str, JSON]) -> _Parts:
         """Return the row's values by role, and pass the row to the panels. Call this once for each row."""
-        columns = self._shapes.columns(row)
+        columns = self._columns_of(tuple(row))
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
 
@@ -237,7 +239,7 @@ class DetailReader:
             return as_json(value)
         text = as_text(value)
         # The page unpacks a shared text only when a row that has it is opened.
-        return text if len(text) < _LONG else self._shared.number(text)
+        return text if len(text) < _LONG else self._shared.add_once(text)
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> tuple[JSON, JSON, Container[str]]:

@@ -53,6 +53,7 @@ class Blocks:
         self._write = write
         self._waiting: list[bytes] = []
         self._size = 0
+        self._known: dict[bytes, int] = {}
         self.starts: list[int] = []
         """The number of each block's first record."""
         self.count = 0
@@ -71,6 +72,14 @@ class Blocks:
             self.flush()
         return self.count - 1
 
+    def add_once(self, text: str) -> int:
+        """Return the number of a text that many rows have, such as tool definitions; add it if it is new."""
+        # Hashes instead of texts: a run may have many long texts, and only their numbers are needed again.
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest not in self._known:
+            self._known[digest] = self.add(text)
+        return self._known[digest]
+
     def flush(self) -> None:
         """Write the records that are not written yet."""
         if self._waiting:
@@ -78,23 +87,6 @@ class Blocks:
             self._write(f"{self._name}-{len(self.starts) - 1}", compress_text(block))
             self._waiting.clear()
             self._size = 0
-
-
-class Shared:
-    """Long texts that many rows have, such as tool definitions. Each text is stored once, under a number."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
-        self._known: dict[bytes, int] = {}
-
-    def number(self, text: str) -> int:
-        """Return the number under which a text is stored; store it if it is new."""
-        # Hashes instead of texts: a run may have many long texts, and only their numbers are needed again.
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-        if digest not in self._known:
-            self._known[digest] = self._blocks.add(text)
-        return self._known[digest]
 
 
 LONGEST = 20_000

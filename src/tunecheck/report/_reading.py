@@ -1,6 +1,6 @@
 """Read a run for a report: its evaluators, and the role of each column of a row.
 
-`report._writing` calls `read_run` for each run of the page, and a `ShapeReader` for each row's columns.
+`report._writing` calls `read_run` for each run of the page, and `report._details` calls `columns_of` for rows.
 
 The prefix of a column's key is its role. An evaluator's name may contain dots, so the longest matching name counts:
 
@@ -11,7 +11,6 @@ The prefix of a column's key is its role. An evaluator's name may contain dots, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -205,42 +204,28 @@ class Columns(msgspec.Struct):
         return [keys.verdicts.read(row, "scored" if keys.has_keys else "error") for keys in self.evaluators]
 
 
-class ShapeReader:
-    """Determines the columns of rows, once for each shape (set of keys).
+def columns_of(evaluators: Sequence[Evaluated], shape: Sequence[str]) -> Columns:
+    """Return the role of each key of a row with these keys: input, target output, evaluator or error."""
+    columns = Columns()
+    keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in evaluators}
 
-    Rows of one kind have the same keys, so few shapes serve all rows.
-    """
+    for key in shape:
+        # For example `outputs.match.match_score`: the kind `outputs`, the name `match.match_score`.
+        kind, _, name = key.partition(".")
+        if kind == "inputs":
+            columns.inputs.append((name, key))
+        elif kind == "error":
+            columns.errors.append((name, key))
+        elif kind == "outputs":
+            owners = [evaluator for evaluator in keys_of if name.startswith(f"{evaluator}.")]
+            owner = max(owners, key=len, default=None)
+            if owner is None:
+                columns.target.append((name, key))
+            else:
+                keys_of[owner].append((name.removeprefix(f"{owner}."), key))
 
-    def __init__(self, evaluators: Sequence[Evaluated]) -> None:
-        self._evaluators = evaluators
-        self._of_shape = lru_cache(1_000)(self._columns)  # many different shapes of rows must not fill the memory
-
-    def columns(self, row: Mapping[str, JSON]) -> Columns:
-        """Return the columns of this row."""
-        return self._of_shape(tuple(row))
-
-    def _columns(self, shape: Sequence[str]) -> Columns:
-        """Return the role of each key of a row with this shape: input, target output, evaluator or error."""
-        columns = Columns()
-        keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in self._evaluators}
-
-        for key in shape:
-            # For example `outputs.match.match_score`: the kind `outputs`, the name `match.match_score`.
-            kind, _, name = key.partition(".")
-            if kind == "inputs":
-                columns.inputs.append((name, key))
-            elif kind == "error":
-                columns.errors.append((name, key))
-            elif kind == "outputs":
-                owners = [evaluator for evaluator in keys_of if name.startswith(f"{evaluator}.")]
-                owner = max(owners, key=len, default=None)
-                if owner is None:
-                    columns.target.append((name, key))
-                else:
-                    keys_of[owner].append((name.removeprefix(f"{owner}."), key))
-
-        columns.evaluators = [_evaluator_keys(evaluator, keys_of[evaluator.name]) for evaluator in self._evaluators]
-        return columns
+    columns.evaluators += [_evaluator_keys(evaluator, keys_of[evaluator.name]) for evaluator in evaluators]
+    return columns
 
 
 def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> EvaluatorKeys:

@@ -31,7 +31,7 @@ from tunecheck.comparison._wording import decision_lines, head_of, regression_te
 from tunecheck.pipeline._finished_rows import Failures
 from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._index import MOST_ROWS, RowIndex, charts, outcomes_of
-from tunecheck.report._page import REPORT, Blocks, Shared, as_data, as_json, compress_text, embed_json, page
+from tunecheck.report._page import REPORT, Blocks, as_data, as_json, compress_text, embed_json, page
 from tunecheck.report._reading import Evaluated, ReportedRun, facts_of, read_run
 from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen, open_run
 from tunecheck.runs._store import Run, stopped_text
@@ -75,7 +75,7 @@ class OtherRun:
     `partners` has, for each row of the reported run, the number of the same row in this run, or None.
     """
 
-    def __init__(self, run: ReportedRun, reported: ReportedRun, pairs: RunPair, shared: Shared) -> None:
+    def __init__(self, run: ReportedRun, reported: ReportedRun, pairs: RunPair, shared: Blocks) -> None:
         """Pair the reported run's rows with this run's, and begin to read the partners in their order."""
         self.run, self._partners = run, paired_rows(pairs)
         self._reader = DetailReader(run, shared)
@@ -108,7 +108,7 @@ class OtherRuns:
     """
 
     def __init__(
-        self, others: Sequence[ReportedRun], run: ReportedRun, shared: Shared, settings: ComparisonSettings
+        self, others: Sequence[ReportedRun], run: ReportedRun, shared: Blocks, settings: ComparisonSettings
     ) -> None:
         """Compare the run with the others, and pair its rows with theirs.
 
@@ -360,12 +360,10 @@ class _Report:
         self._run = run
 
         self._shared, self._rows = Blocks("shared", self._block), Blocks("rows", self._block)
-        shared = Shared(self._shared)
-
-        self._reader = DetailReader(run, shared)
+        self._reader = DetailReader(run, self._shared)
         self._table = RowIndex(run)
         self._failures = Failures()
-        self._others = OtherRuns(others, run, shared, settings) if others else None
+        self._others = OtherRuns(others, run, self._shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
         """Write the whole page."""
