@@ -24,10 +24,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Unpack
+
+import msgspec
 
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
@@ -124,7 +126,7 @@ class Calibration(Result, frozen=True, kw_only=True):
     threshold: FittedThreshold | None = None
     simulated: bool = False
     saved: Path | None = None
-    usage: Mapping[str, JSON] = field(default_factory=dict)
+    usage: Mapping[str, JSON] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
