@@ -118,15 +118,20 @@ def _fault(item: object) -> Fault | None:
 
 def fault_json(fault: Fault) -> dict[str, JSON]:
     """Return one fault as JSON, without unset fields; long texts are cut, large or unwritable values left out."""
-    texts = {"call": fault.call, "path": fault.path, "message": fault.message}
-    values = {"expected": _stored_value(fault.expected), "actual": _stored_value(fault.actual)}
-
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
-    row |= {name: cut(text, _MOST_STORED) for name, text in texts.items() if text is not None}
-    row |= {} if fault.turn is None else {"turn": fault.turn}
-    # None is a value; only UNSET is left out.
-    row |= {name: value for name, value in values.items() if not isinstance(value, _Unset)}
-    return row | {"any_of": True} if fault.any_of else row
+    for name, text in (("call", fault.call), ("path", fault.path), ("message", fault.message)):
+        if text is not None:
+            row[name] = cut(text, _MOST_STORED)
+
+    if fault.turn is not None:
+        row["turn"] = fault.turn
+
+    for name, value in (("expected", _stored_value(fault.expected)), ("actual", _stored_value(fault.actual))):
+        if not isinstance(value, _Unset):  # None is a value
+            row[name] = value
+    if fault.any_of:
+        row["any_of"] = True
+    return row
 
 
 def _stored_value(value: JSON | _Unset) -> JSON | _Unset:

@@ -24,7 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class Threads(ThreadPoolExecutor):
         Raises:
             RuntimeError: the threads were shut down.
         """
-        call = Call(partial(fn, *args, **kwargs))
+        call: Call[T] = Call(partial(fn, *args, **kwargs) if args or kwargs else cast("Callable[[], T]", fn))
         with self._lock:
             if self._closed:
                 raise RuntimeError("the threads have ended")
