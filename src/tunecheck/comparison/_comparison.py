@@ -70,11 +70,7 @@ class RawFigures(Result, frozen=True):
 
 
 class MetricRef(Result, frozen=True):
-    """A metric to compare, of the evaluator with this name. Metrics that are not `tested` are only shown.
-
-    For an evaluator's main metric, `name` is the evaluator's name, else `<evaluator>.<key>`. `key` is the key in
-    metrics.json.
-    """
+    """A metric to compare, of the evaluator with this name. Metrics that are not `tested` are only shown."""
 
     name: str
     key: str
@@ -85,7 +81,8 @@ class MetricRef(Result, frozen=True):
 class MetricComparison(MetricRef, frozen=True):
     """One metric of two runs, over the rows with a number in both.
 
-    `kind` is "binary" if each row, or each trial, passes or fails, else "score" or "count". `b` rows
+    For an evaluator's main metric, `name` is the evaluator's name, else `<evaluator>.<key>`. `key` is the key in
+    metrics.json. `kind` is "binary" if each row, or each trial, passes or fails, else "score" or "count". `b` rows
     passed in the base only, `c` in the new run only; both are None for scores and for shares of trials. Pairs counted
     in `one_sided` are in no figure.
 

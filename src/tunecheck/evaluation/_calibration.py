@@ -126,7 +126,7 @@ class Calibration(Result, frozen=True, kw_only=True):
     threshold: FittedThreshold | None = None
     simulated: bool = False
     saved: Path | None = None
-    usage: Mapping[str, JSON] = msgspec.field(default_factory=dict)
+    usage: Mapping[str, JSON] = {}
     notes: tuple[str, ...] = ()
 
 
