@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from random import Random
 from statistics import NormalDist
 from typing import Any
@@ -10,9 +9,11 @@ from typing import Any
 import numpy
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from tunecheck.statistics import (
     Estimate,
+    Result,
     as_codes,
     chance_to_show,
     effective_rows,
@@ -51,8 +52,8 @@ def columns(rows: Sequence[tuple[Any, Any, Any]], clustered: bool = True) -> tup
 
 def numbers(result: object) -> list[float]:
     """All numbers in a result, however deep."""
-    if is_dataclass(result):
-        return [number for field in fields(result) for number in numbers(getattr(result, field.name))]
+    if isinstance(result, Result):
+        return [number for field in structs.fields(result) for number in numbers(getattr(result, field.name))]
     return [result] if isinstance(result, float) else []
 
 
