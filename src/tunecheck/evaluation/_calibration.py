@@ -29,8 +29,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Unpack
 
-import msgspec
-
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import cut
