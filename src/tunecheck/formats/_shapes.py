@@ -12,7 +12,7 @@ The shapes, with the text that follows a family's mark:
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tunecheck._json import JSON
@@ -61,15 +61,15 @@ def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[F
     Raises:
         UnreadableError: there is no readable call, neither with escaped texts nor with unescaped ones.
     """
-    scanner = CallScanner(text, position, collector)
-    try:
-        return scanner.calls_here(), scanner.position
-    except UnreadableError as error:
-        scanner = CallScanner(text, position, collector, escaped=False)
+    problem: UnreadableError | None = None
+    for escaped in (True, False):
+        scanner = CallScanner(text, position, collector, escaped=escaped)
         try:
             return scanner.calls_here(), scanner.position
-        except UnreadableError:
-            raise error from None
+        except UnreadableError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem from None
 
 
 class CallScanner(PythonScanner):
@@ -244,31 +244,45 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedCalls:
-    """Calls with a JSON object after the name: `f[ARGS]{…}`.
+class HeadedCalls:
+    """Base of the shapes whose calls begin with a pattern.
 
     Args:
-        head: the text before the arguments, with the group `name` and an optional group `id`. If an optional group
-            `empty` matches, arguments may be missing.
+        head: the beginning of a call, with the group `name`.
         first: the beginning of the head, to recognise further calls.
-        last: the text to skip after the arguments.
     """
 
     head: re.Pattern[str]
-    first: str = ""
-    last: re.Pattern[str] = _NOTHING
+    first: str = field(default="", kw_only=True)
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether `first` or the head of a call is here."""
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
-    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call."""
+    def match_head(self, text: str, position: int, mark: str) -> re.Match[str]:
+        """Return the match of the head at this position; raise UnreadableError without one."""
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
+        return head
 
+
+@dataclass(frozen=True, slots=True)
+class NamedCalls(HeadedCalls):
+    """Calls with a JSON object after the name: `f[ARGS]{…}`.
+
+    Args:
+        head: the text before the arguments, with the group `name` and an optional group `id`. If an optional group
+            `empty` matches, arguments may be missing.
+        last: the text to skip after the arguments.
+    """
+
+    last: re.Pattern[str] = _NOTHING
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Read one call."""
         arguments: JSON = None
+        head = self.match_head(text, position, mark)
         name, position = head["name"], head.end()
 
         closing = text[position : past(self.last, text, position)].strip()

@@ -32,6 +32,7 @@ from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import Schema, type_of
 from tunecheck.formats._collector import CallCollector, no_call
 from tunecheck.formats._profiles import past
+from tunecheck.formats._shapes import HeadedCalls
 
 _SPACE = re.compile(r"\s*+")
 
@@ -43,7 +44,7 @@ _WRAPPERS = ("properties", "arguments")  # keys of the schema that some models w
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedCalls:
+class TaggedCalls(HeadedCalls):
     r"""Calls like `<function=f><parameter=city>Paris</parameter></function>`, or with JSON instead of parameters.
 
     Args:
@@ -53,26 +54,19 @@ class TaggedCalls:
             value: `string` or `true` for plain text, anything else for JSON. The pattern must have a bounded length.
         end: the closing tag of an argument. It must precede an argument or the end of the call, unless a space or a
             punctuation mark shows that a text mentions it.
-        first: the beginning of the head, to recognise further calls.
         framed: one line break on each side of a value is not part of the value.
         escaped: unescape values that are valid XML text.
         guessed: a parameter of a known tool without a type is JSON if it can be, else text.
         lone: a key without a value, which is skipped and reported.
     """
 
-    head: re.Pattern[str]
     last: re.Pattern[str]
     argument: re.Pattern[str]
     end: re.Pattern[str]
-    first: str = ""
     framed: bool = False
     escaped: bool = False
     guessed: bool = False
     lone: re.Pattern[str] | None = None
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether `first` or the head of a call is here."""
-        return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Add one call to the collector, and return the position after it.
@@ -80,10 +74,7 @@ class TaggedCalls:
         Raises:
             UnreadableError: there is no readable call here, or a key of the added call has no value.
         """
-        head = self.head.match(text, position)
-        if not head:
-            raise no_call(mark, text, position)
-
+        head = self.match_head(text, position, mark)
         name = collector.plain_name(_SPECIAL_TOKEN.sub("", head["name"]).strip())
         if head.groupdict().get("alone"):
             collector.add(collector.format, name)
@@ -247,20 +238,15 @@ def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeCalls:
+class TreeCalls(HeadedCalls):
     """Calls with arguments as nested elements: keys are tags, and list items are `<item>` elements.
 
     `prefix` stands before every tag. `end` matches the text to skip after the last tag.
     """
 
     prefix: str
-    head: re.Pattern[str]
     last: str
     end: re.Pattern[str] = _SPACE
-
-    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether the opening tag of a call is here."""
-        return self.head.match(text, position) is not None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
         """Add one call to the collector, and return the position after it.
@@ -268,9 +254,7 @@ class TreeCalls:
         Raises:
             UnreadableError: there is no readable call here.
         """
-        head = self.head.match(text, position)
-        if not head:
-            raise no_call(mark, text, position)
+        head = self.match_head(text, position, mark)
         value, position = self._read_element(text, head.end(), self.last, collector.schema(head["name"]), 0)
         collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
         return past(self.end, text, position)
