@@ -205,17 +205,16 @@ def check_size(text: str) -> None:
         raise UnreadableError(f"the text has {len(text)} characters; the limit is {MAX_CHARACTERS}")
 
 
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    *((type(None), "null"), (bool, "true or false"), ((int, float), "a number"), (str, "text")),
+    *((dict, "an object"), ((list, tuple), "a list")),
+)
+
+
 def kind_of(value: object) -> str:
     """Return the kind of a JSON value in words, such as "a number", for an error message."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-
-    for kind, name in (((int, float), "a number"), (str, "text"), (dict, "an object"), ((list, tuple), "a list")):
-        if isinstance(value, kind):
-            return name
-    return f"a value of type {type(value).__name__}"
+    names = (name for kind, name in _KINDS if isinstance(value, kind))
+    return next(names, f"a value of type {type(value).__name__}")
 
 
 def exact(value: object) -> JSON:
@@ -555,11 +554,9 @@ def _tool_uses(calls: Sequence[FunctionCall]) -> JSON:
     return {"tool_uses": [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]}
 
 
-def _glaive(calls: Sequence[FunctionCall]) -> JSON:
-    """Write each call on a line of its own after `<functioncall>`, with the arguments as JSON text in apostrophes."""
-    return "\n".join(
-        f'<functioncall> {{"name": {_text(call.name)}, "arguments": \'{_text(call.arguments)}\'}}' for call in calls
-    )
+def _glaive(call: FunctionCall) -> str:
+    """Write a call after `<functioncall>`, with the arguments as JSON text in apostrophes."""
+    return f'<functioncall> {{"name": {_text(call.name)}, "arguments": \'{_text(call.arguments)}\'}}'
 
 
 def _python(call: FunctionCall) -> str:
@@ -587,30 +584,23 @@ def _python(call: FunctionCall) -> str:
     return f"{call.name}({', '.join(written)})"
 
 
-def _mistral(calls: Sequence[FunctionCall]) -> JSON:
-    """Write the calls as a JSON list after `[TOOL_CALLS]`; no calls give an empty text."""
-    if not calls:
-        return ""
-    objects = [as_value(call) | ({"id": call.id} if call.id is not None else {}) for call in calls]
-    return f"[TOOL_CALLS] {_text(objects)}"
+def _mistral(call: FunctionCall) -> JSON:
+    """Return a call as an object of the list that Mistral's models write after `[TOOL_CALLS]`."""
+    return as_value(call) if call.id is None else {**as_value(call), "id": call.id}
 
 
-def _llama(calls: Sequence[FunctionCall]) -> JSON:
-    """Write the calls as JSON objects after `<|python_tag|>`, separated by semicolons; no calls give an empty text."""
-    if not calls:
-        return ""
-    return "<|python_tag|>" + "; ".join(_text({"name": call.name, "parameters": call.arguments}) for call in calls)
+def _llama(call: FunctionCall) -> str:
+    """Write a call as the JSON object that Llama writes after `<|python_tag|>`."""
+    return _text({"name": call.name, "parameters": call.arguments})
 
 
 def _azure_agent(calls: Sequence[FunctionCall]) -> JSON:
-    """Write the calls as the content of one assistant message of Azure AI agents; no calls give an empty list."""
-    if not calls:
-        return []
+    """Write the calls as the content of one assistant message of Azure AI agents."""
     content: list[JSON] = [
         {"type": "tool_call", "tool_call_id": identity, "name": call.name, "arguments": call.arguments}
         for identity, call in _with_ids(calls)
     ]
-    return [{"role": "assistant", "content": content}]
+    return [{"role": "assistant", "content": content}] if content else []
 
 
 _WRITERS: dict[str, Callable[[Sequence[FunctionCall]], JSON]] = {
@@ -618,12 +608,12 @@ _WRITERS: dict[str, Callable[[Sequence[FunctionCall]], JSON]] = {
     "function_call": _function_call,
     "tool_uses": _tool_uses,
     "tool_uses_text": lambda calls: repr(_tool_uses(calls)),
-    "glaive": _glaive,
+    "glaive": lambda calls: "\n".join(map(_glaive, calls)),
     "bfcl_text": lambda calls: f"[{', '.join(map(_python, calls))}]",
     "bfcl": lambda calls: [{call.name: _text(call.arguments)} for call in calls],
     "hermes": lambda calls: "\n".join(f"<tool_call>\n{_text(as_value(call))}\n</tool_call>" for call in calls),
-    "mistral": _mistral,
-    "llama": _llama,
+    "mistral": lambda calls: f"[TOOL_CALLS] {_text([*map(_mistral, calls)])}" if calls else "",
+    "llama": lambda calls: f"<|python_tag|>{'; '.join(map(_llama, calls))}" if calls else "",
     "azure_agent": _azure_agent,
 }
 

@@ -65,11 +65,6 @@ def _table() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files(__package__).joinpath("families.toml").read_text("utf-8"))
 
 
-def all_thoughts() -> tuple[Thought, ...]:
-    """Return the marks of reasoning of all families."""
-    return msgspec.convert([*_table()["thoughts"].values()], tuple[Thought, ...])
-
-
 def families_with_marks() -> tuple[Profile, ...]:
     """Return the families that are recognised by their marks, in the order in which they are tried."""
     return tuple(family(name) for name, fields in _table()["families"].items() if "only_by_name" not in fields)
@@ -167,7 +162,7 @@ class Marks:
 @functools.cache
 def known_marks() -> Marks:
     """Return the marks of all known families."""
-    return Marks(families_with_marks(), all_thoughts())
+    return Marks(families_with_marks(), msgspec.convert([*_table()["thoughts"].values()], tuple[Thought, ...]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -137,7 +137,8 @@ class Profile:
             closing_end = self._skip_closing_marks(text, following)
             if closing_end is not None:
                 return closing_end
-            if not self._more_calls_follow(text, following, mark, collector):
+            may_follow = self.several or not mark
+            if not may_follow or not self.shape.begins(text, following, collector):
                 self._check_end(text, following, mark)
                 return position
 
@@ -175,11 +176,6 @@ class Profile:
 
             end = position + len(closing_mark)
             position = past(_SEPARATOR, text, end)
-
-    def _more_calls_follow(self, text: str, following: int, mark: str, collector: CallCollector) -> bool:
-        """Return whether another call under the same mark begins at `following`."""
-        allows_several_calls = self.several or not mark
-        return allows_several_calls and self.shape.begins(text, following, collector)
 
     def _check_end(self, text: str, following: int, mark: str) -> None:
         """Check the text at `following`, after the last call, if there is no closing mark.
