@@ -112,7 +112,8 @@ The text `{"a":Ġ1}Ċ` is read as `{"a": 1}` and a line break.
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     """Return the reading of a text; prose is recognised without loading the tables of all families."""
-    if ("Ġ" in text or "Ċ" in text) and _GLYPHS.search(text):
+    # A text with a plain space is not made of such pieces.
+    if ("Ġ" in text or "Ċ" in text) and " " not in text and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
 
     # Most texts of answers end here.
