@@ -267,7 +267,8 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
-            raise ConfigurationError(f"run {run.id} was started in Python: add --endpoint or --response-column")
+            advice = "name the source of the answers with --endpoint or --response-column"
+            raise ConfigurationError(f"run {run.id} was started in Python: {advice}")
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
