@@ -282,7 +282,7 @@ def answering(run_id: str, artifact_uri: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("store", ["http://127.0.0.2:9/x", "mlflow-artifacts://127.0.0.2:9/x", "ftp://127.0.0.2:9/x"])
 def test_a_server_cannot_send_files_and_tokens_elsewhere(run: Run, store: str) -> None:
-    refusal = "upload failed: could not find the file storage: the server keeps files at"
+    refusal = "upload failed: could not find the file storage: Tunecheck cannot write to the server's files at"
     with answering("a" * 32, store) as server, pytest.raises(UploadError, match=refusal):
         MlflowUploader(server).upload(run)
 
@@ -302,7 +302,7 @@ def test_what_is_no_servers_address_is_refused(uri: str) -> None:
 
 def test_a_password_does_not_go_over_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret-token")
-    with pytest.raises(ConfigurationError, match="need https: use https"):
+    with pytest.raises(ConfigurationError, match="only over https; use an https"):
         MlflowUploader("http://mlflow.example.org")
 
 

@@ -139,7 +139,7 @@ def test_the_process_with_the_limits_is_killed_and_the_run_resumed(workspace: Wo
     next(each for each in below if "ray::TaskServer" in " ".join(each.cmdline())).kill()
     _, said = run.communicate(timeout=120)
     assert (run.returncode, said.decode().count("\n")) == (1, 1)
-    assert "Ray lost the process that holds the limits" in said.decode()
+    assert "Ray lost the process that counts requests and costs" in said.decode()
     finished(workspace.begin("evaluate", "--resume", "last", "--on", "ray", "--quiet"), 300)
     assert same_as_alone(workspace, "limits") <= 2 * CALLS * 4 * (os.cpu_count() or 1)
 

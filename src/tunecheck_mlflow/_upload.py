@@ -318,7 +318,7 @@ class MlflowUploader(uploads.Uploader):
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
 
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("MLFLOW_TRACKING_TOKEN and _PASSWORD need https: use https, or unset them")
+            raise ConfigurationError("the secret MLFLOW_TRACKING_… is sent only over https; use an https:// address")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -424,7 +424,7 @@ class _MlflowUpload(uploads.RunUpload):
         if is_local or store.scheme in _CLOUD_STORES:
             return self._call(STORE, get_artifact_repository, uri)
 
-        reason = f"the server keeps files at {uri[:200]}; start the server with --serve-artifacts"
+        reason = f"Tunecheck cannot write to the server's files at {uri[:200]}; start the server with --serve-artifacts"
         raise uploads.UploadError(STORE, reason)
 
     def _experiment_id(self) -> str:
@@ -595,12 +595,12 @@ def _read_uri(text: str) -> str:
         host = None
 
     if host is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        raise ConfigurationError("the MLflow server must be an address such as https://mlflow.example.org")
+        raise ConfigurationError("the MLflow server's address must have the form https://HOST, without query")
 
     # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            "the MLflow server's address has a user or password; set MLFLOW_TRACKING_USERNAME and _PASSWORD instead"
+            "the MLflow address contains a user or password; set MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD"
         )
     return text.strip().rstrip("/")
 

@@ -357,7 +357,7 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
 
     share = options.task_cpus if isinstance(options, RayOptions) else None
     if address is not None and not address.strip():
-        raise ConfigurationError("--on ray: has no address after the colon; give --on ray or --on ray:ADDRESS")
+        raise ConfigurationError("--on needs an address after `ray:`; give --on ray or --on ray:ADDRESS")
     return partial(RayDriver, recipe, address or None, share or CPUS_PER_TASK)
 
 
@@ -419,7 +419,7 @@ class RayDriver(ChunkDriver):
                     yield portion
 
             if self._stop is None and (lost := await self._services.lost.remote()):
-                yield Portion(notes=[f"calls of lost tasks may have cost up to {lost:.4g}"])
+                yield Portion(notes=[f"calls of lost Ray tasks may have cost up to {lost:.4g} more than shown"])
         finally:
             # The kernel kills Ray's processes with the thread that started them, and Ray then ends this process.
             # So that thread shuts Ray down, after its other work, even if this task is cancelled.
@@ -465,8 +465,8 @@ class RayDriver(ChunkDriver):
         try:
             ray.init(log_to_driver=False, logging_level="ERROR", namespace=task_input.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            hint = f" at {self._address} (if it asks for a token, set RAY_AUTH_MODE=token)" if self._address else ""
-            raise RunError(f"Ray{hint}: {clean(error, 500)}") from None
+            advice = "; if the cluster needs a token, set RAY_AUTH_MODE=token" if self._address else ""
+            raise RunError(f"cannot use Ray at {self._address or 'auto'}: {clean(error, 500)}{advice}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.
@@ -543,14 +543,14 @@ class RayDriver(ChunkDriver):
 
         ready = self._ready([*streams, self._services_end])
         if self._services_end in ready and self._stopping is None:
-            self.stop(RunError("Ray lost the process that holds the limits and the budget of all tasks"))
+            self.stop(RunError("Ray lost the process that counts requests and costs; continue the run with --resume"))
 
         silent = time.monotonic() - SILENCE_S
         portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]
         for stream, flight in streams.items():
             if flight.heard < silent and stream not in ready:
                 self._ray.cancel(stream, force=True)
-                portions += self._end_task(flight, f"it sent nothing for {SILENCE_S:g} s")
+                portions += self._end_task(flight, f"the task sent nothing for {SILENCE_S:g} s")
         return portions
 
     def _ready(self, streams: list[Any]) -> list[Any]:
@@ -575,7 +575,7 @@ class RayDriver(ChunkDriver):
                 flight.take(item)
                 yield item
         except StopIteration:
-            yield from self._end_task(flight, "the task ended before its last row")
+            yield from self._end_task(flight, "the Ray task ended before its last row")
         except errors.RayTaskError as error:  # a node without Tunecheck, say
             yield from self._end_task(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
         except errors.RayError:

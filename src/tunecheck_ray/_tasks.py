@@ -97,7 +97,7 @@ def _open_input(task_input: bytes) -> tuple[ChunkRunner, TaskServices]:
         worker = f"{__version__} on Python {sys.version_info[0]}.{sys.version_info[1]}"
         driver = f"{given.version} on Python {given.python[0]}.{given.python[1]}"
         raise ConfigurationError(
-            f"a Ray worker has Tunecheck {worker}, the driver {driver}; use the same Tunecheck and Python on all nodes"
+            f"a Ray worker has Tunecheck {worker}, but the driver has {driver}; install the same versions on all nodes"
         )
 
     if given.workspace is not None:
@@ -137,7 +137,7 @@ def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[
     try:
         while reading_end.poll(SILENCE_S):
             yield reading_end.recv()
-        yield TaskEnd(f"it sent nothing for {SILENCE_S:g} s", stop=False)
+        yield TaskEnd(f"the task sent nothing for {SILENCE_S:g} s", stop=False)
     except EOFError:
         process.join(SILENCE_S)
         if process.exitcode:

@@ -50,12 +50,12 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
         ValueError: a vector has only zeros, or the vectors have different lengths.
     """
     if len(first) != len(second):
-        raise ValueError(f"two embeddings have different lengths, {len(first)} and {len(second)}: check the model")
+        raise ValueError(f"two embeddings have different lengths ({len(first)}, {len(second)}); use another model")
 
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
-        raise ValueError("an embedding has only zeros, so its cosine is undefined")
+        raise ValueError("an embedding has only zeros, so the similarity is undefined; use another model")
     return max(-1.0, min(1.0, product / lengths))
 
 
@@ -76,7 +76,7 @@ def unpacked_vector(text: str) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
-        raise UnreadableReplyError("an embedding is text, but not the base64 form of 32-bit numbers") from None
+        raise UnreadableReplyError("an embedding in the reply is text, but not 32-bit numbers as base64") from None
     return _check_vector(vector)
 
 
@@ -102,15 +102,15 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     try:
         data = msgspec.convert(reply, _Reply).data
     except (msgspec.ValidationError, OverflowError) as error:
-        raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}") from None
+        raise UnreadableReplyError(f"the reply of the endpoint is not a list of embeddings: {error}") from None
 
     if len(data) != count:
-        raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
+        raise UnreadableReplyError(f"the reply has {len(data)} embeddings, but must have {count}, one for each text")
 
     # The order of entries is not guaranteed: their `index` counts, if they have one.
     by_index = {place if entry.index is None else entry.index: entry for place, entry in enumerate(data)}
     if by_index.keys() != {*range(count)}:
-        raise UnreadableReplyError(f"the embeddings in the reply must have the indices 0 to {count - 1}")
+        raise UnreadableReplyError(f"the `index` values of the embeddings in the reply must be 0 to {count - 1}")
     return [_vector(by_index[index].embedding) for index in range(count)]
 
 
@@ -127,7 +127,7 @@ def _check_vector(vector: Vector) -> Vector:
     if not 0 < len(vector) <= _MOST_NUMBERS:
         raise UnreadableReplyError(f"an embedding has {len(vector)} numbers, but must have 1 to {_MOST_NUMBERS}")
     if not np.isfinite(vector).all():
-        raise UnreadableReplyError("an embedding contains an infinite number or NaN")
+        raise UnreadableReplyError("an embedding contains an infinite number or NaN; use another model")
     return vector
 
 
@@ -190,7 +190,7 @@ class EmbeddingEndpoint(Endpoint):
         """
         if not isinstance(chat, endpoints.ChatEndpoint):
             raise ConfigurationError(
-                f"endpoint {chat.name!r} has no embeddings; its kind must be openai (any server with /v1/embeddings) "
+                f"endpoint {chat.name!r} returns no embeddings; set its kind to openai (a server with /v1/embeddings) "
                 "or azure_openai"
             )
         self.name = chat.name

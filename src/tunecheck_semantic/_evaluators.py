@@ -52,7 +52,7 @@ class SemanticEvaluator(TextEvaluator):
     a model.
     """
 
-    _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True compares calls as text"
+    _not_applicable: ClassVar[str] = "the ground truth is a function call; to compare calls, give render_calls=True"
 
     def __init__(self, *, threshold: float, render_calls: bool, **arguments: JSON) -> None:
         threshold = finite_number("threshold", threshold)
@@ -206,7 +206,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             ConfigurationError: not exactly one of `model` and `model_config` is given, or it gives no embeddings.
         """
         if (model is None) == (model_config is None):
-            raise ConfigurationError("give either model (a local embedding model) or model_config (an endpoint)")
+            raise ConfigurationError("embedding_similarity needs either model (local) or model_config (an endpoint)")
         if model is not None and _is_definition(Path(model)):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)
@@ -352,15 +352,15 @@ def find_model(name: str) -> Path:
     folder = next(filter(os.path.isdir, _places(name)), None)
     if folder is None:
         raise ConfigurationError(
-            f"no embedding model {name!r} found (tried: a folder, an installed package, the Hugging Face cache); "
-            "download the model first, because Tunecheck downloads none"
+            f"no embedding model {name!r} in a folder, an installed package or the Hugging Face cache; "
+            f"download the model: hf download {name}"
         )
 
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
     if missing:
         # Pickled weights are not accepted, because reading them may run code.
-        hint = f"; convert {_PICKLED} to safetensors" if (folder / _PICKLED).is_file() else ""
-        raise ConfigurationError(f"the embedding model {name!r} lacks {', '.join(missing)} in {folder}{hint}")
+        advice = f"convert {_PICKLED} to safetensors" if (folder / _PICKLED).is_file() else "download the model again"
+        raise ConfigurationError(f"{folder}: the embedding model {name!r} lacks {', '.join(missing)}; {advice}")
     return folder.resolve()
 
 

@@ -75,16 +75,16 @@ def _service(options: ServeOptions) -> local.Service:
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:
-        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME, --evaluator NAME")
+        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME or --evaluator NAME")
 
     if options.dataset is not None and options.replay is None:
-        raise ConfigurationError("--dataset is only for --replay; leave out --dataset, or add --replay FILE")
+        raise ConfigurationError("--dataset works only with --replay; leave out --dataset, or add --replay FILE")
 
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
         raise ConfigurationError(
-            "--set and --judge are only for --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
+            "--set and --judge work only with --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
         )
 
     if options.service is not None:

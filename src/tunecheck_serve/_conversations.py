@@ -139,8 +139,7 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                where = f"row {indexed.row.id}, turn {turn}, step {step}"
-                raise NoAnswerError(f"{where}: the recorded conversation has no such step")
+                raise NoAnswerError(f"the recording of row {indexed.row.id} has no step {step} in turn {turn}")
             return completion
 
         tools = _shown_tools(indexed, turn, request)
@@ -168,7 +167,7 @@ class RowAnswers(ChatSource):
                 matches.append((indexed, *place))
 
         if not matches:
-            raise NoAnswerError("no row of the data set has these messages")
+            raise NoAnswerError("no row of the served data set has the messages of this request")
 
         if len(matches) == 1:
             return matches[0]

@@ -132,7 +132,7 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
         BadRequestError: the data is not an object.
     """
     if not isinstance(data, dict):
-        raise BadRequestError("data: must be an object with the row's item and sample")
+        raise BadRequestError("data: must be an object with `item` (the row) and `sample` (the answer)")
 
     item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
     # Foundry puts the text of the model's answer here.

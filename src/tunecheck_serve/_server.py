@@ -100,7 +100,7 @@ def chat_question(body: bytes) -> Asked:
     asked = read_object(body)
     # Each row has one recorded or simulated answer, so there is no second choice.
     if asked.get("n") not in (None, 1):
-        raise BadRequestError("n: must be 1, because this server gives one choice")
+        raise BadRequestError("n: must be 1, because this server returns one choice per request")
 
     model, options = asked.get("model"), asked.get("stream_options")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
@@ -141,9 +141,9 @@ def read_object(body: bytes) -> dict[str, JSON]:
     try:
         value = loads(body)
     except ValueError as error:
-        raise BadRequestError(f"the body is not JSON: {error}") from None
+        raise BadRequestError(f"the request's body is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise BadRequestError("the body must be a JSON object")
+        raise BadRequestError("the request's body must be a JSON object")
     return value
 
 
@@ -152,21 +152,21 @@ def _digest(asked: Mapping[str, JSON]) -> bytes:
     try:
         return hashlib.blake2b(canonical(asked), digest_size=16).digest()
     except TypeError as error:
-        raise BadRequestError(f"the body cannot be read: {error}") from None
+        raise BadRequestError(f"the request's body contains a value that JSON does not allow: {error}") from None
 
 
-def _messages(value: JSON, where: str) -> Sequence[Mapping[str, JSON]]:
+def _messages(value: JSON, field: str) -> Sequence[Mapping[str, JSON]]:
     """Return messages; a text becomes a user message.
 
     Raises:
-        BadRequestError: the value is empty, or no list of objects. The error names the field `where`.
+        BadRequestError: the value is empty, or no list of objects. The error names the field.
     """
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
 
-    messages = _objects(value, where)
+    messages = _objects(value, field)
     if not messages:
-        raise BadRequestError(f"{where}: must not be empty")
+        raise BadRequestError(f"{field}: must not be empty")
     return messages
 
 
@@ -180,10 +180,10 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
     return None
 
 
-def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
-    """Return the value as a list of objects, or raise BadRequestError, which names the field `where`."""
+def _objects(value: JSON, field: str) -> list[dict[str, JSON]]:
+    """Return the value as a list of objects, or raise BadRequestError, which names the field."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise BadRequestError(f"{where}: must be a list of objects")
+        raise BadRequestError(f"{field}: must be a list of objects")
     return cast("list[dict[str, JSON]]", value)
 
 
@@ -377,7 +377,7 @@ def key_from(variable: str | None) -> str | None:
     # White space around a key, such as a line break from a file, is no part of it.
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise ConfigurationError(f"--key-env: the environment variable {variable} is not set; put the key into it")
+        raise ConfigurationError(f"--key-env {variable}: the environment variable is not set; set it to the key")
     return key
 
 
@@ -421,7 +421,7 @@ async def run_server(
     """
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
-        raise ConfigurationError(f"--host {host} lets other machines in; require a key with --key-env NAME")
+        raise ConfigurationError(f"--host {host} lets other machines send requests; require a key: --key-env NAME")
 
     stop = stop or asyncio.Event()
     # Other machines reach a public address by names that the server cannot know.
@@ -599,7 +599,7 @@ class Middleware:
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
-            return Problem(fault, "an error requested with --fault", "server_error", "injected_fault").reply()
+            return Problem(fault, "the option --fault caused this error", "server_error", "injected_fault").reply()
 
         try:
             return await handler(request)
@@ -607,7 +607,7 @@ class Middleware:
         except web.HTTPException as error:
             problem = Problem(error.status, f"{request.method} {request.path}: {error.reason}")
         except web.RequestPayloadError:
-            problem = Problem(400, f"{request.method} {request.path}: the body cannot be decoded")
+            problem = Problem(400, f"{request.method} {request.path}: the request's body cannot be decoded")
         except ProblemError as error:
             problem = error.problem
         except EndpointError as error:
@@ -623,7 +623,7 @@ class Middleware:
 
         key = self._options.key
         if key and request.path not in _OPEN_TO_ALL and not key_is_right(key, request.headers):
-            return Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key")
+            return Problem(401, "the API key is missing or wrong", "authentication_error", "invalid_api_key")
         return None
 
 
@@ -665,7 +665,7 @@ class FaultInjection:
         # The sum of decimal rates has a rounding error.
         if not valid or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; rates may sum to at most 1"
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; together, rates must not exceed 1"
             )
 
         self._outcomes = [*rates, None]
@@ -705,7 +705,7 @@ class ReplyStore(Generic[T]):
 
         stored_digest, task = self._stored[key]
         if stored_digest != digest:
-            raise BadRequestError("this Idempotency-Key was used with another request")
+            raise BadRequestError("this Idempotency-Key was used with another request; send a new key")
 
         try:
             return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer

@@ -124,15 +124,15 @@ def _read(run: Run, path: Path) -> UploadFile:
         return UploadFile()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{path}: cannot be read: {error}; repair the file, or remove the file to upload the run again"
+            f"{path}: cannot be read: {error}; repair the file, or delete the file to upload the run anew"
         ) from None
 
     content = file.content(run)
     # Without a key file, this user has no signature to compare.
     if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: another user wrote this file, and the upload would change the runs named in the file; "
-            "remove the file to upload the run again"
+            f"{path}: another user wrote this record of uploaded runs, which the upload would change; "
+            "delete the file to upload the run anew"
         )
     return file
 

@@ -148,4 +148,4 @@ def test_which_api_is_meant_needs_a_project(run: Run, capsys: pytest.CaptureFixt
     results = str(run.folder.parent)
     given = ["upload", run.id, "--mlflow", "http://127.0.0.1:9", "--foundry", "evals", "--results-dir", results]
     assert main(given) == 2
-    assert "--foundry chooses the API" in capsys.readouterr().err
+    assert "--foundry works only with --project" in capsys.readouterr().err

@@ -94,7 +94,10 @@ async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: di
     url = await start(NoteAgent())
     await told(url, "/reply", "k1", conversation="c", message="one")
     status, reply, _ = await told(url, path, "k1", **body)
-    assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
+    assert (status, reply["error"]["message"]) == (
+        400,
+        "this Idempotency-Key was used with another request; send a new key",
+    )
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

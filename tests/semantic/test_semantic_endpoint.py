@@ -193,14 +193,14 @@ def test_embeddings_in_base64_are_read(server: FaultServer) -> None:
 
 @cases("semantic")
 def test_an_endpoint_without_embeddings_is_refused_at_once(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"has no embeddings|leave out request"):
+    with pytest.raises(ConfigurationError, match=r"returns no embeddings|leave out request"):
         EmbeddingSimilarityEvaluator(model_config=given)
 
 
 def test_one_of_model_and_endpoint_must_be_given() -> None:
-    with pytest.raises(ConfigurationError, match="give either model"):
+    with pytest.raises(ConfigurationError, match="needs either model"):
         EmbeddingSimilarityEvaluator()
-    with pytest.raises(ConfigurationError, match="give either model"):
+    with pytest.raises(ConfigurationError, match="needs either model"):
         EmbeddingSimilarityEvaluator("a", model_config={"kind": "simulated"})
 
 

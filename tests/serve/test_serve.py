@@ -73,10 +73,10 @@ async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: 
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        (b"{", "the body is not JSON"),
-        (b"\xff", "the body is not JSON"),
-        (b"[" * 100_000, "the body is not JSON"),
-        ([1], "the body must be a JSON object"),
+        (b"{", "the request's body is not JSON"),
+        (b"\xff", "the request's body is not JSON"),
+        (b"[" * 100_000, "the request's body is not JSON"),
+        ([1], "the request's body must be a JSON object"),
         ({}, "messages: must be a list of objects"),
         ({"messages": []}, "messages: must not be empty"),
         ({"messages": ["hello"]}, "messages: must be a list of objects"),
@@ -148,7 +148,10 @@ async def test_a_key_used_for_another_question_is_refused(started: Starter) -> N
     url = f"{await started(Counting())}/score"
     await posted(url, {"input_data": "a"}, **{"Idempotency-Key": "k"})
     status, reply, _ = await posted(url, {"input_data": "b"}, **{"Idempotency-Key": "k"})
-    assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
+    assert (status, reply["error"]["message"]) == (
+        400,
+        "this Idempotency-Key was used with another request; send a new key",
+    )
 
 
 async def test_a_failure_is_not_stored_under_its_key(started: Starter) -> None:
@@ -217,14 +220,17 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     url = await started(RowAnswers(ReplayEndpoint(path), rows, Backends()))
     assert (await posted(f"{url}/score", {"input_data": "question 2"}))[1] == {"result": "two"}
     status, reply, _ = await posted(f"{url}/score", {"input_data": "question 3"})
-    assert (status, reply["error"]["message"]) == (404, "no row of the data set has these messages")
+    assert (status, reply["error"]["message"]) == (
+        404,
+        "no row of the served data set has the messages of this request",
+    )
 
 
 # -- starting and stopping --------------------------------------------------------------------------------------------
 
 
 async def test_a_host_that_others_can_reach_needs_a_key(recorded: ChatSource) -> None:
-    with pytest.raises(ConfigurationError, match=r"--host 0\.0\.0\.0 lets other machines in; require a key"):
+    with pytest.raises(ConfigurationError, match=r"--host 0\.0\.0\.0 lets other machines send requests; require a key"):
         await run_server(recorded, host="0.0.0.0")
 
 
@@ -288,7 +294,7 @@ def test_a_key_that_is_not_set_is_an_error(recorded: ChatSource, monkeypatch: py
     from tunecheck_serve import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="SERVE_KEY is not set"):
+    with pytest.raises(ConfigurationError, match="SERVE_KEY: the environment variable is not set"):
         key_from("SERVE_KEY")
 
 
@@ -410,7 +416,7 @@ async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: ChatSourc
 async def test_a_wrong_key_is_the_official_clients_authentication_error(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded, key="right")
     async with client_of(url, api_key="wrong") as client:
-        with pytest.raises(openai.AuthenticationError, match="the key is missing or wrong"):
+        with pytest.raises(openai.AuthenticationError, match="the API key is missing or wrong"):
             await client.chat.completions.create(model="m", messages=asking("talk"))
     async with client_of(url, api_key="right") as client:
         assert [model.id for model in (await client.models.list()).data] == ["recorded"]

@@ -143,6 +143,6 @@ async def test_a_request_without_a_row_is_refused(start: Starter) -> None:
 
 def test_parameters_and_judges_are_for_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--service", "memory-agent", "--judge", "j.yaml"]) == 2
-    assert "--set and --judge are only for --evaluator" in capsys.readouterr().err
+    assert "--set and --judge work only with --evaluator" in capsys.readouterr().err
     assert main(["serve", "--evaluator", "blue"]) == 2
     assert "did you mean 'bleu'?" in capsys.readouterr().err
