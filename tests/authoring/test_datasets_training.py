@@ -111,7 +111,7 @@ def test_a_file_is_converted_into_the_folder_of_data_sets(cwd: Path, capsys: pyt
 
 def test_a_file_of_another_form_is_told_which_it_is(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match="'conversations' is not a list of turns; the file is a chat training file: use datasets"
+        DataError, match=r"'conversations' is not a list of turns\); the file is a chat training file: use --from"
     ):
         convert(written(tmp_path, CHAT), forms()["sharegpt"], tmp_path / "rows.jsonl")
 
@@ -159,7 +159,7 @@ def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path: Path) -> N
     path = written(tmp_path, CHAT, {"messages": [ASK, {"role": "assistant", "content": ""}]})
     with pytest.raises(
         DataError,
-        match=r"line 2: message 2: the assistant's message has neither text nor calls; .* \S*jsonl --from openai$",
+        match=r"line 2: message 2: the assistant's message has neither text nor calls: .* \S*jsonl --from openai$",
     ):
         open_dataset(path).scan()
 

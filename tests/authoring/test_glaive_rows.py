@@ -177,7 +177,7 @@ def test_lone_surrogates_survive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("conversations", [[BAD], [1, 2]])
 def test_when_none_can_be_read_nothing_is_written(tmp_path: Path, conversations: list[Any]) -> None:
-    with pytest.raises(DataError, match=r"none of \d conversations can be converted; conversation 1: "):
+    with pytest.raises(DataError, match=r"none of \d conversations can be converted \(conversation 1: "):
         convert_glaive(source(tmp_path, conversations), tmp_path / "out" / "x.jsonl")
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -56,12 +56,16 @@ def test_a_text_that_holds_no_rows_is_refused_with_its_place(
 
 @cases("datasets")
 def test_broken_json_is_refused_with_line_and_column(tmp_path: Path, content: str, line: int, column: int) -> None:
-    assert refused(written(tmp_path, content, "json")).startswith(f", line {line}, column {column}: not JSON: ")
+    assert refused(written(tmp_path, content, "json")).startswith(
+        f", line {line}, column {column}: the file is not JSON: "
+    )
 
 
 def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
     line = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
-    assert refused(written(tmp_path, line)).startswith(", line 1: is nested too deeply")
+    assert refused(written(tmp_path, line)).startswith(
+        ", line 1: the line cannot be read: the JSON is nested too deeply"
+    )
     assert "nested too deeply" in refused(written(tmp_path, f"[{line}]", "json"))
 
 
@@ -77,7 +81,7 @@ def test_a_quote_that_swallows_the_file_ends_at_a_largest_cell(tmp_path: Path, m
         text = refused(written(tmp_path, 'a,b\n"x,3\n' + "4,5\n" * 100_000, "csv"))
     finally:
         csv.field_size_limit(before)
-    assert text.startswith(", line 2: a quote in this row is not closed, or a cell is too long")
+    assert text.startswith(", line 2: a cell has no closing quote or over")
 
 
 def test_a_scan_gives_rows_columns_and_the_sha256_of_the_files_bytes(tmp_path: Path) -> None:
@@ -88,13 +92,15 @@ def test_a_scan_gives_rows_columns_and_the_sha256_of_the_files_bytes(tmp_path: P
 
 
 def test_a_number_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, b'{"a": ' + b"9" * 5000 + b"}")).startswith(", line 1: a whole number has more")
+    assert refused(written(tmp_path, b'{"a": ' + b"9" * 5000 + b"}")).startswith(
+        ", line 1: the line cannot be read: a whole number has"
+    )
 
 
 def test_a_line_too_long_to_be_a_row_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "MAX_ROW_BYTES", 1 << 20)
     text = refused(written(tmp_path, b'{"a": 1}\n{"a": "' + b"x" * (2 << 20) + b'"}\n'))
-    assert text.startswith(", line 2: is longer than 1 MiB")
+    assert text.startswith(", line 2: the line is longer than 1 MiB")
 
 
 def test_rows_are_refused_when_the_file_changed_after_the_scan(tmp_path: Path) -> None:

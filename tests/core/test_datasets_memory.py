@@ -77,13 +77,13 @@ def test_a_name_that_is_not_text_is_refused_with_its_row() -> None:
 
 @pytest.mark.parametrize("row", [1, "text", None, ["a"], ("a", 1)])
 def test_an_item_that_is_not_a_dict_is_refused_with_its_row(row: object) -> None:
-    assert f"row 2: must be a dict of columns, not of type {type(row).__name__}" in refusal([{"a": 1}, row])
-    assert f"row 2: must be a dict of columns, not of type {type(row).__name__}" in refusal(iter([{"a": 1}, row]))
+    assert f"row 2: the row is of type {type(row).__name__}: pass each row as a dict" in refusal([{"a": 1}, row])
+    assert f"row 2: the row is of type {type(row).__name__}: pass each row as a dict" in refusal(iter([{"a": 1}, row]))
 
 
 @pytest.mark.parametrize("data", [[], (), iter([])])
 def test_no_rows_are_refused(data: Any) -> None:
-    assert refusal(data).endswith("has no rows")
+    assert refusal(data).endswith("there are no rows: give data with at least one row")
 
 
 def test_an_iterable_is_read_once_and_only_as_far_as_needed() -> None:
@@ -125,7 +125,7 @@ def test_an_iterable_that_raises_is_one_error_with_its_row() -> None:
         yield {"a": 1}
         raise RuntimeError("no connection\nto the server")
 
-    assert "row 2: reading the next row failed with RuntimeError: no connection to the server" in refusal(broken())
+    assert "row 2: reading this row failed with RuntimeError: no connection to the server" in refusal(broken())
 
 
 async def no_rows() -> Any:
@@ -193,8 +193,8 @@ def test_a_frames_rows_go_by_position_whatever_its_index() -> None:
 
 def test_a_frame_with_bad_column_names_is_refused() -> None:
     assert "the column name 0 is not text" in refusal(pandas.DataFrame({0: [1]}))
-    assert "has the column 'a' 2 times" in refusal(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
-    assert "has no rows" in refusal(pandas.DataFrame({"a": []}))
+    assert "2 columns have the name 'a'" in refusal(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+    assert "there are no rows" in refusal(pandas.DataFrame({"a": []}))
 
 
 def test_reading_files_and_lists_imports_neither_pandas_nor_pyarrow_nor_numpy() -> None:
@@ -221,7 +221,7 @@ def test_a_number_as_long_as_content_is_no_id() -> None:
 
 
 def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> None:
-    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make ids unique, .* --number-ids"
+    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make the ids unique, .* --number-ids"
     with pytest.raises(DataError, match=said):
         ids([{"id": "a"}, {"id": "b"}, {"id": "a"}])
 

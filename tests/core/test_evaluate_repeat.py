@@ -90,5 +90,5 @@ def test_a_run_of_trials_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_an_id_that_ends_like_that_of_a_trial_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="only ids of trials end in # and a number"):
+    with pytest.raises(ConfigurationError, match="looks like an id that --repeat adds"):
         run(tmp_path, [{"id": "a#2"}], target=Answering(), evaluators={"n": lambda response: 1}, repeat=2)

@@ -64,7 +64,7 @@ def convert(
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
     if not overwrite and (existing := [name for name in form.files if Path(name).exists()]):
-        raise ConfigurationError(f"{existing[0]} exists: rename the grader, or pass --overwrite (overwrite=True)")
+        raise ConfigurationError(f"the grader {existing[0]} exists: rename it, or pass --overwrite (overwrite=True)")
 
     report = ConversionReport(source, out, sidecar_path(out))
 
@@ -86,9 +86,9 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
         ConfigurationError: it has another suffix than .jsonl, is the source, or exists and may not be overwritten.
     """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise ConfigurationError(f"{out}: must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
+        raise ConfigurationError(f"{out} must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):
-        raise ConfigurationError(f"{out} is the source itself; choose another name for the result")
+        raise ConfigurationError(f"{out} is the source itself: choose another name for the result")
     if out.exists() and not overwrite:
         raise ConfigurationError(f"{out} exists: choose another name, or pass --overwrite (overwrite=True)")
 
@@ -106,7 +106,7 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
                 if isinstance(conversation, ConversationError):
                     raise conversation
                 if not isinstance(conversation, dict):
-                    raise ConversationError(f"a conversation must be an object, not {kind(conversation)}")
+                    raise ConversationError(f"the conversation must be an object, not {kind(conversation)}")
                 rows = form.rows(conversation, number)
                 # All rows are written as text first, so that a conversation is converted as a whole or not at all.
                 lines = [dumps_line(row) for row in rows]
@@ -124,20 +124,20 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
             report.calls += sum(counts)
 
     if not report.conversations:
-        raise DataError(f"{report.source} has no conversations to convert")
+        raise DataError(f"{report.source} has no conversations to convert: give a training file")
 
     if not report.rows and report.unreadable:
         first = report.unreadable[0]
         raise DataError(
-            f"{report.source}: none of {report.conversations} conversations can be converted; "
-            f"conversation {first.number}: {first.reason}{_other_form_hint(report.source, form)}"
+            f"{report.source}: none of {report.conversations} conversations can be converted "
+            f"(conversation {first.number}: {first.reason}){_other_form_hint(report.source, form)}"
         )
 
 
 def _other_form_hint(path: Path, form: Form) -> str:
     """Return advice for an error message if the file seems to have another training form; else an empty text."""
     other = training_form(file_source(path)) if path.suffix.lower() in SUFFIXES else None
-    return f"; the file is {other.words}: use datasets convert --from {other.name}" if other not in (None, form) else ""
+    return f"; the file is {other.words}: use --from {other.name}" if other not in (None, form) else ""
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
@@ -161,7 +161,7 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]
             try:
                 yield number, loads(line)
             except ValueError as error:
-                yield number, ConversationError(f"is not JSON: {error}")
+                yield number, ConversationError(f"the line is not JSON: {error}")
 
 
 def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:

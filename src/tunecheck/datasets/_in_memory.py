@@ -67,7 +67,7 @@ class StreamSource(Source):
             DataError: the iterable is read a second time, or reading it fails.
         """
         if self._is_read:
-            self.refuse("can be read only once; pass a list or a file instead")
+            self.refuse("the rows can be read only once: pass a list or a file instead")
         self._is_read = True
         peeked, self._peeked = self._peeked, []
         return chain(peeked, self._remaining())
@@ -81,7 +81,7 @@ class StreamSource(Source):
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
-                self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._last_number + 1)
+                self.refuse(f"reading this row failed with {type(error).__name__}: {error}", self._last_number + 1)
 
             self._last_number += 1
             yield self._last_number, copy_row(self, row, self._last_number)
@@ -99,7 +99,7 @@ class FrameSource(Source):
 
         for column in frame.columns.tolist():
             if not isinstance(column, str):
-                self.refuse(f"the column name {column!r} is not text; rename it, as with df.columns.map(str)")
+                self.refuse(f"the column name {column!r} is not text: rename it, as with df.columns.map(str)")
         self.refuse_repeated_columns(frame.columns.tolist())
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
@@ -124,14 +124,14 @@ def copy_row(source: Source, row: object, number: int) -> Record:
         DataError: the row is not a dict, or a column's name is not text.
     """
     if not isinstance(row, Mapping):
-        source.refuse(f"must be a dict of columns, not of type {type(row).__name__}", number)
+        source.refuse(f"the row is of type {type(row).__name__}: pass each row as a dict of columns", number)
 
     # A copy, so that the user's dict stays as it is.
     record: Record = dict(row)
     if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
         for key in record:
             if not isinstance(key, str):
-                source.refuse(f"the column name {key!r} is not text; use text names", number)
+                source.refuse(f"the column name {key!r} is not text: use texts as the keys of rows", number)
     return record
 
 

@@ -77,9 +77,9 @@ def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[J
         UnusableRowError: a ground truth has another form, or not as many `turns` as the row's main one.
     """
     for index, value in enumerate(_list(row, "alternative_ground_truths")):
-        name = f"alternative_ground_truths[{index}]"
-        truth = [as_list(turn, f"{name}[{number}]") for number, turn in enumerate(as_list(value, name))]
-        yield truth if len(truth) == turns else refuse(f"{name} has {len(truth)} turns; ground_truth has {turns}")
+        column = f"alternative_ground_truths[{index}]"
+        truth = [as_list(turn, f"{column}[{number}]") for number, turn in enumerate(as_list(value, column))]
+        yield truth if len(truth) == turns else refuse(f"{column} must have {turns} turns, as many as ground_truth")
 
 
 def may_be_left_out(options: JSON) -> bool:

@@ -139,7 +139,7 @@ class Dataset:
             ConfigurationError: the limit is below 1 or too large.
         """
         if limit is not None and not 1 <= limit <= sys.maxsize:
-            raise ConfigurationError(f"the limit must be at least 1 row and at most {sys.maxsize:,}, not {limit}")
+            raise ConfigurationError(f"the limit (--limit) must be from 1 to {sys.maxsize:,} rows, not {limit}")
         if limit is None and (self._number_ids or not number_ids):
             return self
 
@@ -235,7 +235,7 @@ class Dataset:
 
         if not same:
             raise error(
-                f"{self._source.label}: has changed since it was checked; restore it, or start a new run with "
+                f"{self._source.label} has changed since it was checked: restore it, or start a new run with "
                 "--reuse RUN, which sends only new rows to the endpoint"
             )
 
@@ -251,8 +251,8 @@ class Dataset:
 
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
         self._source.refuse(
-            f"the id {name[:100]!r} occurs twice{place}: make ids unique, leave all ids out, or number "
-            "them with --number-ids (in Python number_ids=True)",
+            f"the id {name[:100]!r} occurs twice{place}: make the ids unique, or number repeated "
+            "ids with --number-ids (in Python number_ids=True)",
             number,
         )
 
@@ -266,9 +266,9 @@ class Dataset:
         column = self.defaults.id
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
-            where = f" in {sidecar_path(self.path).name}" if self.path else ""
-            text = f"the column {column!r} must hold the row's id, a text or a whole number (id: {column}{where}){hint}"
-            self._source.refuse(text, number)
+            declared_in = sidecar_path(self.path).name if self.path else "the data set's defaults"
+            problem = f"the row has no id in the column {column!r}, which {declared_in} declares as id"
+            self._source.refuse(f"{problem}: write a text or a whole number there{hint}", number)
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.
@@ -286,8 +286,8 @@ class Dataset:
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
-                problem = f"more than {MAX_COLUMNS:,} different column names; put values with varying names into one"
-                self._source.refuse(f"{problem} column", number)
+                problem = f"the rows have more than {MAX_COLUMNS:,} different columns"
+                self._source.refuse(f"{problem}: move keys that vary from row to row into one column", number)
 
             # Ids are no longer collected after the first row without one.
             name = usable_id(values.get(self._id_column)) if ids is not None else None
@@ -298,7 +298,7 @@ class Dataset:
                 twice = twice or (name, number)
 
         if not total:
-            self._source.refuse("has no rows")
+            self._source.refuse("there are no rows: give data with at least one row")
         if ids is not None and twice is not None and not self._number_ids:
             self._refuse_id(*twice)
 
@@ -315,7 +315,7 @@ class Dataset:
         """
         ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
         if not ahead:
-            source.refuse("has no rows")
+            source.refuse("there are no rows: give data with at least one row")
 
         has_ids = all(usable_id(values.get(self._id_column)) is not None for _, values in ahead)
         return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
@@ -366,7 +366,7 @@ def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) ->
         reference = _LOADER.fullmatch(given)
         if reference and not os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
             if reference["argument"].startswith("//"):
-                raise DataError(f"{given[:200]} is a URL; download the file and pass its path")
+                raise DataError(f"{given[:200]} is a URL: download the file and pass its path")
             return _call_loader(reference["name"], reference["argument"], folders, workspace)
         return _open_file(given, folders)
 
@@ -415,14 +415,14 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
     """
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
-        raise PluginError(f"the data set plugin {name!r} is not callable; make it a function with one parameter")
+        raise PluginError(f"the data set plug-in {name!r} is not callable: make it a function with one parameter")
 
     try:
         data: object = loader(argument)
     except TunecheckError:
         raise  # its text is already made for the user
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise DataError(f"{name}:{argument}: the loader failed with {type(error).__name__}: {clean(error)}") from error
+        raise DataError(f"the loader {name}:{argument} failed with {type(error).__name__}: {clean(error)}") from error
 
     if isinstance(data, (str, PathLike)):
         return _open_file(os.fspath(data), folders)
@@ -505,7 +505,7 @@ def _require_regular(path: Path) -> Path:
         return path
     hint = "".join(f", such as {str(path / name)!r}" for name in sorted(_data_files(path))[:1])
     if path.is_dir():
-        raise DataError(f"{path} is a folder; give one of the data files in it{hint}")
+        raise DataError(f"{path} is a folder: give one of the data files in it{hint}")
     raise DataError(f"{path} is not a regular file: give a data file")
 
 
@@ -579,7 +579,7 @@ class RepeatedDataset(Dataset):
         """
         scan = self._inner.scan()
         if taken := sorted(scan.columns & {TRIAL, SOURCE_ID}):
-            raise ConfigurationError(f"repeat adds a column {taken[0]!r}: rename the data's column {taken[0]!r}")
+            raise ConfigurationError(f"the data already has the column {taken[0]!r}, which --repeat adds: rename it")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
@@ -591,7 +591,7 @@ class RepeatedDataset(Dataset):
         """
         for row in self._inner.rows():
             if _TRIAL_ID.fullmatch(row.id):
-                raise ConfigurationError(f"repeat: rename row {row.id!r}: only ids of trials end in # and a number")
+                raise ConfigurationError(f"the row id {row.id!r} looks like an id that --repeat adds: rename it")
 
             for trial in range(1, self.times + 1):
                 trial_id = row.id if trial == 1 else f"{row.id}#{trial}"

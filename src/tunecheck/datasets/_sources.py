@@ -95,7 +95,7 @@ class Source(ABC):
         """Raise DataError if a name occurs more than once; `number` is the record with the names."""
         for name, count in Counter(names).items():
             if count > 1:
-                self.refuse(f"has the column {name!r} {count} times; rename one", number)
+                self.refuse(f"{count} columns have the name {name!r}: rename all but one of them", number)
 
     def state(self) -> object:
         """Return a value that changes with the source; None if this kind of source has none. The source is not read."""
@@ -123,11 +123,11 @@ class FileSource(Source):
     def decode_line(self, line: bytes, number: int) -> str:
         """Return a line as text; raise DataError if it is not UTF-8 or has NUL bytes."""
         if b"\0" in line:
-            self.refuse("holds NUL bytes, so the file is damaged or not text; save it again as UTF-8", number)
+            self.refuse("the line holds NUL bytes, so the file is damaged or not text: save it again as UTF-8", number)
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
-            self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
+            self.refuse(f"the line is not UTF-8 at byte {error.start + 1}: save the file as UTF-8", number)
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
@@ -148,12 +148,12 @@ class FileSource(Source):
             # The first bytes show the encoding. Their byte order mark, if any, is no content.
             start = first[:64]
             if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-                self.refuse("is encoded as UTF-32; save it as UTF-8")
+                self.refuse("the file is encoded as UTF-32: save it as UTF-8")
 
             # In UTF-16 without a mark, every other byte of ASCII text is zero.
             unmarked = len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
             if unmarked or start.startswith((b"\xff\xfe", b"\xfe\xff")):
-                self.refuse("is encoded as UTF-16; save it as UTF-8")
+                self.refuse("the file is encoded as UTF-16: save it as UTF-8")
 
             yield first.removeprefix(b"\xef\xbb\xbf")
             yield from raw
@@ -173,7 +173,7 @@ class FileSource(Source):
             size += len(first)
             # The size is checked at each chunk, before an endless line fills the memory.
             if size > MAX_ROW_BYTES:
-                self.refuse(f"is longer than {MAX_ROW_BYTES >> 20} MiB; one row must stand on each line", number)
+                self.refuse(f"the line is longer than {MAX_ROW_BYTES >> 20} MiB: write one row on each line", number)
             if others:
                 # The first piece ends the unfinished line, and the last one begins the next.
                 yield b"".join(unfinished)
@@ -203,7 +203,7 @@ def json_source(path: Path) -> FileSource:
     return JsonLinesSource(path) if beginning.startswith(b"{") else array
 
 
-_ARRAY_HINT = "; a JSON array of rows belongs in a .json file"
+_ARRAY_HINT = ", or give a file with one array of rows the suffix .json"
 
 
 class JsonLinesSource(FileSource):
@@ -233,21 +233,21 @@ class JsonLinesSource(FileSource):
                 self._refuse_line(line, number, error)
             if not isinstance(value, dict):
                 hint = _ARRAY_HINT if isinstance(value, list) else ""
-                self.refuse(f"holds {kind(value)} where each line must be one object {{…}}{hint}", number)
+                self.refuse(f"the line is {kind(value)}: write one object {{…}} on each line{hint}", number)
             yield number, value
 
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
         """Raise DataError for a line that is not JSON, with the most probable cause."""
         text = self.decode_line(line, number).strip()
         if not isinstance(error, json.JSONDecodeError):
-            self.refuse(f"{_predicate(error)}; each line must be one object of plain JSON", number)
+            self.refuse(f"the line cannot be read: {_problem_of_json(error)}", number)
 
         # JSON that breaks off at the end of the line was probably written over several lines.
         if error.pos >= len(error.doc.rstrip()) and text.startswith(("[", "{")):
-            container = "an object; write each object on one line" if text[0] == "{" else f"an array{_ARRAY_HINT}"
-            self.refuse(f"holds only the beginning of {container}", number)
-        problem = f"not JSON: {_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
-        self.refuse(f"{problem}; each line must be one object", number, error.pos + 1)
+            hint = "" if text[0] == "{" else _ARRAY_HINT
+            self.refuse(f"the line holds only a part of its JSON: write one object on each line{hint}", number)
+        problem = f"{_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
+        self.refuse(f"the line is not JSON: {problem}; write one object on each line", number, error.pos + 1)
 
 
 class JsonArraySource(FileSource):
@@ -259,7 +259,7 @@ class JsonArraySource(FileSource):
         """Yield each object of the array with its number from 1; raise DataError for an item of another type."""
         for number, value in enumerate(self.items(digest), 1):
             if not isinstance(value, dict):
-                self.refuse(f"is {kind(value)} where every item of the array must be an object {{…}}", number)
+                self.refuse(f"the row is {kind(value)}: write every item of the array as an object {{…}}", number)
             yield number, value
 
     def items(self, digest: Digest | None = None) -> list[JSON]:
@@ -269,13 +269,13 @@ class JsonArraySource(FileSource):
             value = loads(text) if text.strip(_BLANK) else []
         except json.JSONDecodeError as error:
             near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
-            where = f"{self.label}, line {error.lineno}, column {error.colno}"
-            raise DataError(f"{where}: not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
+            place = f"{self.label}, line {error.lineno}, column {error.colno}"
+            raise DataError(f"{place}: the file is not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
-            self.refuse(_predicate(error))
+            self.refuse(f"the file cannot be read: {_problem_of_json(error)}")
 
         if not isinstance(value, list):
-            self.refuse(f"holds {kind(value)}; expected one array of objects [{{…}}, …]")
+            self.refuse(f"the file holds {kind(value)}: write one array of objects [{{…}}, …]")
         return value
 
 
@@ -285,12 +285,12 @@ def _syntax_error(error: json.JSONDecodeError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _predicate(error: ValueError) -> str:
-    """Return a decoding error as words that can follow the name of the file or line: `is nested too deeply`."""
+def _problem_of_json(error: ValueError) -> str:
+    """Return a decoding error as a clause with its subject and advice: `the JSON is nested too deeply`."""
     text = str(error)
     if "digits" in text:
-        return "a whole number has more than 4,300 digits"  # the limit of Python's int()
-    return f"is {text}" if text.startswith(("nested", "not UTF-8")) else text
+        return "a whole number has more than 4,300 digits: write it as text"  # the limit of Python's int()
+    return f"the JSON is {text}" if text.startswith(("nested", "not UTF-8")) else text
 
 
 # -- values of a row's columns with the type that the reader needs; other types raise an error of one line
@@ -427,7 +427,7 @@ def read_sidecar(data: Path) -> DatasetDefaults:
         return DatasetDefaults()
 
     if not path.is_file():
-        raise ConfigurationError(f"{path}: not a regular file, so it cannot hold the data's defaults; rename it")
+        raise ConfigurationError(f"{path} is not a regular file, so it cannot hold the data set's defaults: rename it")
 
     from tunecheck._yaml import read_yaml  # and PyYAML, which a run without such a file does not need
 

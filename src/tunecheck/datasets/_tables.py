@@ -59,8 +59,8 @@ class CsvSource(FileSource):
         for number, cells in rows:
             if len(cells) != width:
                 count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
-                hint = "quote a cell that holds a comma" if len(cells) > width else "write empty cells, too"
-                self.refuse(f"has {count}, but the header has {width}; {hint}", number)
+                hint = "quote each cell that holds a comma" if len(cells) > width else "write empty cells, too"
+                self.refuse(f"the row has {count}, but the header has {width}: {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 
     def _numbered_rows(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
@@ -88,21 +88,21 @@ class CsvSource(FileSource):
         """Raise DataError for a header that names a column twice, or seems to be separated by semicolons or tabs."""
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
             mark = ";" if ";" in header[0] else "tab"
-            self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
+            self.refuse(f"the columns are separated by {mark!r}: save the file with commas", number)
         self.refuse_repeated_columns(header, number)
 
     def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
         """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
-            self.refuse("a quote in this row is not closed, or a cell is too long; correct the row", start)
+            self.refuse(f"a cell has no closing quote or over {MAX_CELL:,} characters: correct it", start)
         if "new-line character" in text:
-            self.refuse("lines end with carriage returns only; save the file with line feeds", end)
-        self.refuse(f"not CSV: {text}; double each quote inside a quoted cell", end)
+            self.refuse("the file's lines end with carriage returns only: save it with line feeds", end)
+        self.refuse(f"the row is not CSV ({text}): write each quote inside a quoted cell twice", end)
 
 
 BATCH_ROWS = 1_000  # rows in memory at once
-_TOO_LONG = f"has a row of more than {MAX_ROW_BYTES >> 20} MiB; leave out columns that no evaluator needs"
+_TOO_LONG = f"a row is larger than {MAX_ROW_BYTES >> 20} MiB: leave out columns that no evaluator needs"
 
 
 class ParquetSource(FileSource):
@@ -142,9 +142,9 @@ class ParquetSource(FileSource):
                         yield number, dict(zip(names, values, strict=True))
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.refuse(f"is not a readable Parquet file: {reason}", number + 1 if number else None)
+            self.refuse(f"the Parquet file cannot be read: {reason}; write it again", number + 1 if number else None)
         except (ValueError, OverflowError) as error:
-            self.refuse(f"holds a value that cannot be read: {error}", number + 1)
+            self.refuse(f"a value in this row cannot be read: {error}; store its column as text", number + 1)
 
     def _check_row_sizes(self, batch: pyarrow.RecordBatch, rows_before: int) -> None:
         """Raise DataError if a row of the batch is too long; `rows_before` counts the rows before the batch."""
@@ -157,8 +157,7 @@ class ParquetSource(FileSource):
         self.refuse_repeated_columns(schema.names)
         for field in schema:
             if _holds_bytes(field.type):
-                problem = f"the column {field.name!r} holds bytes"
-                self.refuse(f"{problem}, which JSON cannot hold; leave the column out or store it as text")
+                self.refuse(f"the column {field.name!r} holds bytes: leave it out, or store it as text")
 
 
 def without_nulls(value: JSON) -> JSON:

@@ -33,7 +33,7 @@ from tunecheck._json import JSON, dumps, loads, object_or_empty
 from tunecheck._messages import command_line, did_you_mean
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.datasets._sources import ROLES, DatasetDefaults, Digest, FileSource, Record, Source
+from tunecheck.datasets._sources import ROLES, DatasetDefaults, Digest, FileSource, Record, Source, kind
 from tunecheck.datasets._tables import ParquetSource, without_nulls
 from tunecheck.formats._reading import read_calls
 from tunecheck.plugins import discover, find
@@ -95,7 +95,7 @@ class Turns:
             ConversationError: the assistant never answers a user.
         """
         if not self._turn:
-            raise ConversationError("the conversation has no assistant message after a user message")
+            raise ConversationError("the conversation has no assistant message after a user message: add the answer")
         return self._rows
 
     def say(self, message: Record) -> None:
@@ -123,7 +123,7 @@ class Turns:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
 
         if found is None:
-            raise self.error("this function's result has no call before it")
+            raise self.error("the function's result has no call before it: add the call, or correct tool_call_id")
         del self._waiting[found]
 
         # A result that is no text is written as JSON.
@@ -148,7 +148,7 @@ class Turns:
             calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
 
         if not calls and not text:
-            raise self.error("the assistant's message has neither text nor calls")
+            raise self.error("the assistant's message has neither text nor calls: add one of them")
 
         # All turns after a question are counted, so that the number in a row's id is that of its turn.
         self._turn += self._asked
@@ -172,7 +172,7 @@ class Turns:
         # Each row repeats all earlier messages, so rows grow with the square of the conversation.
         self._growth += self._size
         if self._growth > MAX_GROWTH:
-            raise ConversationError(f"the conversation is too long: its rows need over {MAX_GROWTH >> 20} MiB")
+            raise ConversationError(f"the conversation has rows of over {MAX_GROWTH >> 20} MiB: split it")
 
         ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
@@ -200,7 +200,7 @@ class Turns:
         """Raise ConversationError if a call has no result yet, because only results may follow it."""
         if self._waiting:
             name = next(iter(self._waiting.values()))
-            raise self.error(f"the call of {name[:100]!r} before this message has no result")
+            raise self.error(f"the earlier call of {name[:100]!r} has no result: add its result before this message")
 
 
 def _expected_answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
@@ -217,16 +217,16 @@ def _are_parts(content: JSON) -> bool:
     return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
 
 
-def as_tools(value: JSON, what: str) -> list[JSON]:
+def as_tools(value: JSON, key: str) -> list[JSON]:
     """Return tool definitions (objects, JSON text or bare function schemas) as OpenAI tools.
 
     Raises:
-        ConversationError: the definitions cannot be read; the text names them by `what`.
+        ConversationError: the definitions cannot be read; the text names their `key`.
     """
-    return [_tool(item, what) for item in as_object_list(value, what)]
+    return [_tool(item, key) for item in as_object_list(value, key)]
 
 
-def as_object_list(value: JSON, what: str) -> list[JSON]:
+def as_object_list(value: JSON, key: str) -> list[JSON]:
     """Return the value as a list of objects: it is a list, a single object, the JSON text of either, or None.
 
     Raises:
@@ -236,15 +236,15 @@ def as_object_list(value: JSON, what: str) -> list[JSON]:
         try:
             value = loads(value) if value.strip() else []
         except ValueError as error:
-            raise ConversationError(f"{what} are not JSON: {error}") from None
+            raise ConversationError(f"{key} are not JSON: {error}") from None
 
     items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(item, dict) for item in items):
-        raise ConversationError(f"{what} must be a list of objects")
+        raise ConversationError(f"{key} must be a list of objects")
     return items
 
 
-def _tool(value: JSON, what: str) -> JSON:
+def _tool(value: JSON, key: str) -> JSON:
     """Return a function's definition as an OpenAI tool; without parameters, it takes none.
 
     Raises:
@@ -254,12 +254,12 @@ def _tool(value: JSON, what: str) -> JSON:
         value = value["function"]
 
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise ConversationError(f"a function in {what} has no name")
+        raise ConversationError(f"a function in {key} has no name: add one")
 
     # A function without parameters gets the schema of an empty object.
     parameters = value.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
-        raise ConversationError(f"the parameters of the function {value['name']!r} are not an object")
+        raise ConversationError(f"the parameters of the function {value['name']!r} must be an object")
     return {"type": "function", "function": {**value, "parameters": parameters}}
 
 
@@ -360,7 +360,7 @@ def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
     """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
-        raise turns.error("must be an object with a role")
+        raise turns.error("the message must be an object with a role")
     content = message.get("content")
 
     if role not in ROLES:
@@ -374,7 +374,7 @@ def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
     elif isinstance(content, (str, list)):
         turns.say({key: value for key, value in message.items() if key != "weight" and value is not None})
     else:
-        raise turns.error(f"the content of the {role}'s message is neither text nor a list of parts")
+        raise turns.error(f"the content of the {role}'s message must be text or a list of parts, not {kind(content)}")
 
 
 def _add_answer(turns: Turns, message: Record, *, trained: bool) -> None:
@@ -485,6 +485,6 @@ class TrainingSource(Source):
                 rows = self._form.rows(own_keys(self._file, record), number)
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
                 command = command_line(["tunecheck", "datasets", "convert", str(self.path), "--from", self._form.name])
-                self.refuse(f"{error}; to leave such conversations out, run {command}", number)
+                self.refuse(f"{error}; to leave out conversations with errors, run {command}", number)
             for row in rows:
                 yield number, row
