@@ -88,20 +88,20 @@ def read_as(
 
     # msgspec's message ends with the path of a value inside another one: "Expected `int`, got `str` - at
     # `$.limits.concurrency`" has the text "Expected `int`, got `str`" and the steps ["limits", "concurrency"].
-    place = _PLACE.search(problem)
-    text = problem if place is None else problem[: place.start()]
-    inner = "" if place is None else place["path"]
+    found = _PLACE.search(problem)
+    text = problem if found is None else problem[: found.start()]
+    inner = "" if found is None else found["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
 
     # For an unknown or missing key, the path leads to the mapping, and the text names the key.
     key = _KEY.match(text)
     named = [] if key is None else [key[2]]
     path = "".join([above, inner, *(f".{name}" for name in named)]).lstrip(".")
-    label = f"{'a key of ' if place and place['of_key'] else ''}{path}: " if path else ""
+    key_path = f"{'a key of ' if found and found['of_key'] else ''}{path}: " if path else ""
 
-    begin = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *named)
-    types = [*_below(msgspec.inspect.type_info(kind), steps)]
-    raise error(f"{begin}: {label}{_in_words(text, path, types)}") from None
+    place = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *named)
+    problem = _in_words(text, path, [*_below(msgspec.inspect.type_info(kind), steps)])
+    raise error(f"{place}: {key_path}{problem}") from None
 
 
 def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> str:
@@ -197,7 +197,7 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
     return [kept] if fits(kept) else []
 
 
-def one_of(value: T, known: Sequence[T], name: str) -> T:
+def one_of(value: T, known: Sequence[T], parameter: str) -> T:
     """Return the value of a parameter that must be one of several words.
 
     Raises:
@@ -207,7 +207,7 @@ def one_of(value: T, known: Sequence[T], name: str) -> T:
         return value
 
     given = str(value)[:100]
-    raise ConfigurationError(f"{name}: {given!r} is unknown{did_you_mean(given, map(str, known))}")
+    raise ConfigurationError(f"{parameter}: {given!r} is unknown{did_you_mean(given, map(str, known))}")
 
 
 def shown_value(value: object) -> str:

@@ -60,7 +60,7 @@ def _open(path: str, flags: int, *, links: bool = False) -> int:
 
         _check_is_regular(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
-            raise OSError(errno.EMLINK, "has a second name (a hard link): replace the file with a copy", path)
+            raise OSError(errno.EMLINK, "the file has a second name (a hard link): replace the file with a copy", path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:  # noqa: BLE001 - the caller never gets the descriptor
@@ -83,8 +83,8 @@ def _check_is_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        what = "a link, and links are not allowed here" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-        raise OSError(errno.EINVAL, f"is {what}", path)
+        reason = "a link, and links are not allowed here" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        raise OSError(errno.EINVAL, f"the path is {reason}", path)
 
 
 def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> bytes:
@@ -98,7 +98,7 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
         content = file.read() if os.fstat(file.fileno()).st_size <= most else None
 
     if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, the limit for files of this kind", path)
+        raise OSError(errno.EFBIG, f"the file is larger than {most >> 20} MB: make the file smaller", path)
     return content
 
 
@@ -125,7 +125,7 @@ def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     """
     for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
         if len(line) == MOST_IN_A_LINE:
-            raise OSError(errno.EFBIG, f"a line is longer than {MOST_IN_A_LINE >> 20} MB, the limit for a line")
+            raise OSError(errno.EFBIG, f"a line is longer than {MOST_IN_A_LINE >> 20} MB: shorten the line")
         yield line
 
 
@@ -276,5 +276,5 @@ def user_folder() -> Path:
     folder = user_config_path("tunecheck", appauthor=False, roaming=True)
 
     if not folder.is_absolute():  # a user without an entry, as in some containers
-        raise OSError(0, "the user has no home folder: set TUNECHECK_CONFIG_DIR")
+        raise OSError(0, "the user has no home folder: set the environment variable TUNECHECK_CONFIG_DIR to a folder")
     return folder

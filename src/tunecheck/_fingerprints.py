@@ -83,7 +83,7 @@ def _arguments(thing: object) -> dict[str, object]:
 
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
-        raise TypeError(f"the state of a {type(thing).__name__} cannot be read")
+        raise TypeError(f"a {type(thing).__name__} keeps state outside of its attributes, so it has no fingerprint")
     return vars(thing)
 
 

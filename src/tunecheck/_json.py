@@ -142,9 +142,9 @@ def _loads_slowly(text: bytes | str) -> JSON:
         text = text if isinstance(text, str) else text.decode("utf-8")
         value: JSON = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
     except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+        raise ValueError(f"the text is not UTF-8 at byte {error.start}") from None
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     return value
 
 
@@ -331,7 +331,7 @@ def within_floats(value: JSON, depth: int = 0) -> JSON:
         ValueError: the value is nested too deeply.
     """
     if depth > MAX_DEPTH:
-        raise ValueError("nested too deeply")
+        raise ValueError("the JSON is nested too deeply")
 
     if isinstance(value, dict):
         return {key: within_floats(item, depth + 1) for key, item in value.items()}
@@ -356,17 +356,17 @@ def _key(key: object, path: _Steps) -> str:
 
 def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> NoReturn:
     """Raise TypeError for a value without a JSON form, with its path, type, and `which` property is the reason."""
-    shown = place
+    value_path = place
 
     # The steps are linked from the last to the first.
     step, rest = path
     while rest is not None:
-        shown = f"[{step}]{shown}" if isinstance(step, int) else f".{step}{shown}"
+        value_path = f"[{step}]{value_path}" if isinstance(step, int) else f".{step}{value_path}"
         step, rest = rest
 
-    shown = f"{step}{shown}"
-    shown = shown if len(shown) <= _MAX_PATH else f"{shown[:_MAX_PATH]}…"
-    raise TypeError(f"{shown}: a {type(value).__name__} {which}has no JSON form")
+    value_path = f"{step}{value_path}"
+    value_path = value_path if len(value_path) <= _MAX_PATH else f"{value_path[:_MAX_PATH]}…"
+    raise TypeError(f"{value_path}: a {type(value).__name__} {which}has no JSON form")
 
 
 ValuePath: TypeAlias = tuple[str | int, ...]
@@ -413,14 +413,14 @@ def parse_path(text: str) -> ValuePath:
     position = 0
 
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"the path has more than {MAX_LENGTH} characters")
+        raise ValueError(f"the path to a value is longer than {MAX_LENGTH:,} characters: shorten the path")
 
     while position < len(text):
         match = _STEP.match(text, position)
 
         # A name needs a dot before it, except at the beginning.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
-            raise ValueError(f"{text!r} is not a path: character {position + 1} does not fit")
+            raise ValueError(f"{text!r} is not a path such as messages[0].content: character {position + 1} is wrong")
 
         name, index, single, double = match.groups()
         steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))

@@ -142,7 +142,7 @@ class Threads(ThreadPoolExecutor):
         """
         if self.abandoned >= MOST_ABANDONED:
             earlier = f"{self.abandoned} earlier calls still run after their time limit"
-            raise LateError(f"was not called, because {earlier}: make calls return in time")
+            raise LateError(f"no further call is made, because {earlier}: make calls return in time")
 
         call = self.submit(function)
         remaining_s = limit_s
@@ -160,7 +160,7 @@ class Threads(ThreadPoolExecutor):
 
         # The call may have ended between the last wait and this check.
         if self._abandon_unless_done(call):
-            raise LateError(f"took longer than its time limit of {limit_s:g} s")
+            raise LateError(f"the call took longer than its time limit of {limit_s:g} s")
         return call.result()
 
     def _abandon_unless_done(self, call: Call[T]) -> bool:
@@ -338,7 +338,7 @@ class _CallLoop(LoopThread):
             if self._blocked and reply.cancelled():
                 raise _LoopBlockedError
             if not reply.done():
-                raise LateError(f"took longer than its time limit of {limit_s:g} s")
+                raise LateError(f"the call took longer than its time limit of {limit_s:g} s")
             return reply.result()
         finally:
             self._replies.discard(reply)
@@ -451,7 +451,7 @@ class UserLoop:
                 return await alone.call(function, limit_s)
             except _LoopBlockedError:
                 self._blocked[who] += 1
-                raise LateError(f"took longer than its time limit of {limit_s:g} s") from None
+                raise LateError(f"the call took longer than its time limit of {limit_s:g} s") from None
             finally:
                 alone.end()
 
@@ -463,7 +463,7 @@ class UserLoop:
         """
         if self._blocked[who] >= _MOST_BLOCKED:
             earlier = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
-            raise LateError(f"was not called, because {earlier}: use await for blocking work")
+            raise LateError(f"no further call is made, because {earlier}: use await for blocking work")
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

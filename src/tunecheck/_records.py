@@ -112,7 +112,7 @@ class RecordFile:
         with self._appending:
             line = memoryview(seal_record(record, self.count))
             if len(line) >= MOST_IN_A_LINE:
-                raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB; return less for a row")
+                raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB: return less for a row")
 
             written = 0
             try:
@@ -123,7 +123,7 @@ class RecordFile:
             except OSError as error:
                 self._take_back(written)
                 losses = "its earlier records are lost" if self._removed else "its earlier records are kept"
-                raise RunError(f"cannot write {self.path}: {error.strerror}; {losses}") from error
+                raise RunError(f"cannot write {self.path}: {error.strerror} ({losses})") from error
 
             self.count += 1
             self._dirty.set()
@@ -145,7 +145,7 @@ class RecordFile:
         while not self._closed.wait(_SYNC_EVERY_S):
             # No name leads to the file any more, so its records would be lost at the end of the run.
             if not os.fstat(self._file.fileno()).st_nlink:
-                self._removed, self._problem = True, "it was removed"
+                self._removed, self._problem = True, "the file was removed"
 
             if self._dirty.is_set():
                 self._dirty.clear()

@@ -103,12 +103,12 @@ class Trust:
         if self.on_code is not None and file.suffix == ".py" and self.in_workspace(file):
             self.on_code(file.relative_to(self.workspace))
 
-    def refusal(self, wants: str, path: Path) -> UntrustedError:
-        """Return the error for a name that the user did not type; `wants` is its use, `path` is what to allow."""
-        by, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
+    def refusal(self, use: str, path: Path) -> UntrustedError:
+        """Return the error for a name that the user did not type; `use` says what for, `path` is what to allow."""
+        naming_file, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
-            f"{by} {wants}, a file that your command does not name: allow this once with --trust {shown}, "
-            f"or until the content changes with `tunecheck trust {shown}`"
+            f"{naming_file} {use}, but your command does not name that file: allow its use once with --trust {shown}, "
+            f"or until its content changes with `tunecheck trust {shown}`"
         )
 
     def _is_allowed(self, path: Path) -> bool:
@@ -143,7 +143,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{error.filename or path}: {error.strerror or error}") from None
+        raise ConfigurationError(f"{error.filename or path}: cannot be trusted: {error.strerror or error}") from None
     return records
 
 

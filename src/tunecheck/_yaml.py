@@ -109,7 +109,7 @@ def parse_document(
         ConfigurationError: the text is too long or not plain YAML; the message names line and column.
     """
     if len(text) > most_bytes:
-        raise ConfigurationError(f"{name}: larger than {most_bytes >> 10} KiB, the limit for files of this kind")
+        raise ConfigurationError(f"{name}: the YAML is larger than {most_bytes >> 10} KiB: shorten the YAML")
 
     plain = _decode(text, name)
     values = _Values(most_nodes)
@@ -119,16 +119,16 @@ def parse_document(
     except _NodeError as error:
         raise ConfigurationError(f"{name}{error}") from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        place = _place(name, error.problem_mark or error.context_mark)
         problem = error.problem or error.context or "not YAML"
         hint = next((hint for part, hint in _HINTS.items() if part in problem), "is this a YAML file?")
-        raise ConfigurationError(f"{_place(name, mark)}: not YAML: {problem} ({hint})") from None
+        raise ConfigurationError(f"{place}: not YAML: {problem} ({hint})") from None
     except (ValueError, OverflowError) as error:  # a numeric escape or directive out of range
         raise ConfigurationError(f"{name}: not YAML: {error}") from None
     except yaml.reader.ReaderError as error:
         line, column = plain.count("\n", 0, error.position), error.position - plain.rfind("\n", 0, error.position)
         place = f"{name}, line {line + 1}, column {column}"
-        raise ConfigurationError(f"{place}: remove the character U+{int(error.character):04X}") from None
+        raise ConfigurationError(f"{place}: YAML forbids character U+{int(error.character):04X}: remove it") from None
 
 
 def _decode(text: str | bytes, name: str) -> str:
@@ -144,7 +144,7 @@ def _decode(text: str | bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{name}, line {line}: not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise ConfigurationError(f"{name}, line {line} is not UTF-8 (byte {error.start}): save as UTF-8") from None
 
 
 _HINTS = {
@@ -196,7 +196,7 @@ class _Loader(yaml.SafeLoader):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise _NodeError(deep, f"nested deeper than {MAX_DEPTH} levels")
+            raise _NodeError(deep, f"the YAML is nested deeper than {MAX_DEPTH} levels")
 
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
@@ -222,15 +222,15 @@ class _Values:
         # An alias is the same node as its anchor and is counted again each time, which stops alias bombs.
         self._nodes += 1
         if self._nodes > self._most_nodes:
-            what = f"more than {self._most_nodes:,} values (each use of an alias counts)"
-            raise _NodeError(node, f"{what}: shorten the YAML, or use fewer aliases")
+            limit = f"{self._most_nodes:,} values (each use of an alias counts)"
+            raise _NodeError(node, f"the YAML has more than {limit}: shorten the YAML, or use fewer aliases")
 
         if len(path) > MAX_DEPTH:
-            raise _NodeError(node, f"nested deeper than {MAX_DEPTH} levels")
+            raise _NodeError(node, f"the YAML is nested deeper than {MAX_DEPTH} levels")
 
         # Any explicit tag but !!str of a text could make an object of another type.
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
-            raise _NodeError(node, f"the tag {node.tag} is not supported in plain data: remove it")
+            raise _NodeError(node, f"the YAML tag {node.tag} is not supported: remove the tag")
 
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
@@ -254,11 +254,11 @@ class _Values:
         result: dict[str, JSON] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise _NodeError(key, "a key must be text, not a list or mapping")
+                raise _NodeError(key, "a key must be a text, not a list or mapping")
 
             # A quoted "<<" is an ordinary key.
             if key.value == "<<" and key.style is None:
-                raise _NodeError(key, "merge keys (<<) are not supported: write the keys out")
+                raise _NodeError(key, "YAML merge keys (<<) are not supported: write the merged keys out")
 
             if key.value in result:
                 first = self.lines[(*path, key.value)]
@@ -281,14 +281,14 @@ def _read_scalar(text: str) -> JSON:
         try:
             return int(text, 0 if _PREFIXED.match(text) else 10)
         except ValueError:
-            raise ValueError(f"a whole number of {len(text)} digits is too long; quote it if text is meant") from None
+            raise ValueError(f"a whole number of {len(text)} digits is too long: put a text in quotes") from None
 
     if _FLOAT.match(text):
         number = float(text)
         if not math.isfinite(number):
-            raise ValueError(f"the number {text[:20]} is too large; quote it if text is meant")
+            raise ValueError(f"the number {text[:20]} is too large: write a smaller number, or put a text in quotes")
         return number
 
     if _NOT_FINITE.match(text):
-        raise ValueError(f"{text} is not a number that JSON can hold; quote it if text is meant")
+        raise ValueError(f"{text} is not a finite number: write a finite number, or put a text in quotes")
     return text

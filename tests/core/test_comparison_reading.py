@@ -109,7 +109,7 @@ def test_a_byte_that_is_no_character_is_found_in_any_row_and_column(tmp_path: Pa
     lines = (new / "eval_results.jsonl").read_bytes().splitlines()
     lines[550] = lines[550].replace(b"completed", b"comple\xffed")
     (new / "eval_results.jsonl").write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError, match=r"line 551 is damaged \(not UTF-8"):
+    with pytest.raises(DataError, match=r"line 551 is damaged \(the text is not UTF-8"):
         compare(base, new)
 
 
@@ -126,7 +126,8 @@ def test_a_file_that_is_no_result_is_an_error_in_one_line(tmp_path: Path, conten
 def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     base = passes(tmp_path, "a", [True])
     with pytest.raises(
-        ConfigurationError, match=r"newer Tunecheck \(format_version 2; this version reads at most 1\): update"
+        ConfigurationError,
+        match=r"newer Tunecheck wrote this file \(format_version 2; this version reads at most 1\): update",
     ):
         compare(base, passes(tmp_path, "b", [True], format_version=2))
 

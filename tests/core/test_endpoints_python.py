@@ -239,7 +239,7 @@ def test_mistakes_in_its_definition_name_file_line_and_key(workspace: Path, text
 
 def test_a_file_that_does_not_load_is_one_line(workspace: Path) -> None:
     (workspace / "endpoints" / "keyword_bot.py").write_text("import nothing_of_that_name")
-    with pytest.raises(PluginError, match=r"bot\.yaml, line 1: kind: plugin 'keyword_bot' .* does not load: Module"):
+    with pytest.raises(PluginError, match=r"bot\.yaml, line 1: kind: plug-in 'keyword_bot' .* does not load: Module"):
         load_endpoint("bot")
 
 

@@ -82,7 +82,7 @@ def test_functions_refuse_a_run_of_a_later_version(two_runs: tuple[Run, Run]) ->
         run.status,
     ]
     for call in calls:
-        with pytest.raises(NewerFileError, match="written by a newer Tunecheck"):
+        with pytest.raises(NewerFileError, match="a newer Tunecheck wrote this file"):
             call()
     assert content_of(run.folder.parent) == before
 
@@ -95,7 +95,7 @@ def test_the_list_says_why_a_run_is_unreadable(two_runs: tuple[Run, Run], capsys
     assert listed[run.id]["status"] == "unreadable"
     assert "update tunecheck" in listed[run.id]["problem"]
     assert listed[other.id]["status"] == "finished"
-    assert "written by a newer Tunecheck" in " ".join(here(capsys, "runs").out.split())
+    assert "a newer Tunecheck wrote this file" in " ".join(here(capsys, "runs").out.split())
     assert content_of(run.folder.parent) == before
 
 
@@ -123,9 +123,8 @@ def test_a_run_with_a_file_of_a_later_version_is_refused_by_every_command(
     for title, command in COMMANDS.items():
         told = here(capsys, *(part.format(run=run.id, other=other.id) for part in command))
         assert told.code == 2, f"{title}: {told}"
-        newer = (
-            f"{name}: written by a newer Tunecheck (format_version 7; this version reads at most 1): update tunecheck"
-        )
+        versions = "format_version 7; this version reads at most 1"
+        newer = f"{name}: a newer Tunecheck wrote this file ({versions}): update tunecheck"
         assert newer in told.err, title
         assert content_of(run.folder.parent) == before, title
 
@@ -133,7 +132,7 @@ def test_a_run_with_a_file_of_a_later_version_is_refused_by_every_command(
 @pytest.mark.parametrize("version", ["1", 1.0, True, None, 0, -1, [1]])
 def test_a_version_that_is_none_is_damage(tmp_path: Path, version: object) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"format_version": version}))
-    with pytest.raises(ConfigurationError, match=r"run\.json: format_version must be a whole number .*restore"):
+    with pytest.raises(ConfigurationError, match=r"run\.json: format_version is not a whole number .*restore"):
         read_object(tmp_path / "run.json")
 
 

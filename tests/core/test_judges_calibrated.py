@@ -233,7 +233,7 @@ def test_a_calibration_is_found_by_a_judges_name_alone_and_never_by_a_path(tmp_p
     assert find_calibration(tmp_path, JUDGE) == kept(JUDGE, ERRORS)
     assert find_calibration(tmp_path, f"../judges/{JUDGE}") is None
     path.write_text('{"format_version": 99}')
-    with pytest.raises(ConfigurationError, match="written by a newer Tunecheck"):
+    with pytest.raises(ConfigurationError, match="a newer Tunecheck wrote this file"):
         find_calibration(tmp_path, JUDGE)
 
 

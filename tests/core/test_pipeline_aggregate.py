@@ -292,7 +292,10 @@ def test_an_aggregate_that_hangs_is_left_for_all_groups(tmp_path: Path, monkeypa
 
     result = own(tmp_path, hangs, OUTPUTS, group_by="lang")
     release.set()
-    late = {"type": "EvaluatorTimeoutError", "message": "evaluator 'e' took longer than its time limit of 0.3 s"}
+    late = {
+        "type": "EvaluatorTimeoutError",
+        "message": "evaluator 'e': the call took longer than its time limit of 0.3 s",
+    }
     assert result.aggregate_errors == {"e": late}
     assert called.acquire(timeout=30)
     assert not called.acquire(blocking=False)

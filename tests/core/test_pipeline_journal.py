@@ -186,7 +186,9 @@ def test_a_torn_first_line_leaves_an_empty_journal(path: Path) -> None:
 def test_a_journal_of_a_later_version_is_refused_and_left_as_it_is(path: Path, torn: bytes) -> None:
     path.write_bytes(content := b'{"format_version":2,"k":"journal"}\n' + torn)
     for read in (Journal, recorded):
-        with pytest.raises(ConfigurationError, match=r"written by a newer Tunecheck \(format_version 2; .*: update"):
+        with pytest.raises(
+            ConfigurationError, match=r"a newer Tunecheck wrote this file \(format_version 2; .*: update"
+        ):
             read(path)
     assert path.read_bytes() == content
 
@@ -380,7 +382,7 @@ def test_a_disk_that_fills_within_a_record_leaves_no_torn_line(path: Path, monke
     journal = Journal(path)
     journal.answer(0, "r0", hashed(0), {"response": 0})
     monkeypatch.setattr("tunecheck._records.os.write", disk_with_room_for(20))
-    with pytest.raises(RunError, match="No space left on device; its earlier records are kept"):
+    with pytest.raises(RunError, match=r"No space left on device \(its earlier records are kept"):
         journal.answer(1, "r1", hashed(1), {"response": 1})
     monkeypatch.undo()
     journal.answer(2, "r2", hashed(2), {"response": 2})
@@ -438,7 +440,7 @@ def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tm
 
     said = run(60_000)
     assert said.startswith("RunError run rows-")
-    assert "File too large; its earlier records are kept; go on with the same Python call and resume=" in said
+    assert "File too large (its earlier records are kept); go on with the same Python call and resume=" in said
     (folder,) = (tmp_path / "runs").iterdir()
     before = strict_lines(folder / "journal.jsonl")
     assert len(before) > 100

@@ -172,7 +172,7 @@ def test_a_pipe_is_no_evaluator_and_is_not_waited_for(workspace: Path) -> None:
 def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspace: Path) -> None:
     (workspace / "endpoints" / "evil.py").write_text("raise RuntimeError")
     assert "evil" in {plugin.name for plugin in discover("endpoints")}
-    with pytest.raises(PluginError, match=r"plugin 'evil' \(.*evil\.py\) does not load: RuntimeError"):
+    with pytest.raises(PluginError, match=r"plug-in 'evil' \(.*evil\.py\) does not load: RuntimeError"):
         find("endpoints", "evil")
 
 

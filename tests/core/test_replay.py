@@ -211,7 +211,7 @@ def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
 @posix_only
 def test_a_pipe_is_refused_instead_of_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match=r"pipe: recorded answers cannot be read: is not a regular file"):
+    with pytest.raises(DataError, match=r"pipe: recorded answers cannot be read: the path is not a regular file"):
         load_endpoint({"kind": "replay", "path": str(tmp_path / "pipe")})
     with pytest.raises(ConfigurationError, match=r"pipe: .*not a regular file"):
         read_yaml(tmp_path / "pipe")

@@ -170,7 +170,7 @@ def test_a_log_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -
     content = seal_record(b'{"k":"session","format_version":9,"start":1,"made_of":{}}', 0) + b'{"torn'
     path_in(tmp_path).write_bytes(content)
     with pytest.raises(
-        ConfigurationError, match=r"events\.jsonl: written by a newer Tunecheck \(format_version 9; .*up"
+        ConfigurationError, match=r"events\.jsonl: a newer Tunecheck wrote this file \(format_version 9; .*up"
     ):
         log_in(tmp_path)
     assert path_in(tmp_path).read_bytes() == content

@@ -108,7 +108,10 @@ async def test_a_row_on_which_the_evaluator_hangs_or_blocks_costs_no_other(start
         url = await start(ServedEvaluator("stuck", evaluator, limit_s=0.1))
         _, late = await evaluated(url, row({"response": "Oslo"}))
         _, scored = await evaluated(url, row({"response": "Rome"}))
-        assert late["reason"] == "EvaluatorTimeoutError: evaluator 'stuck' took longer than its time limit of 0.1 s"
+        assert (
+            late["reason"]
+            == "EvaluatorTimeoutError: evaluator 'stuck': the call took longer than its time limit of 0.1 s"
+        )
         assert (scored["status"], scored["score"]) == ("Completed", 1)
     released.set()
 

@@ -287,10 +287,8 @@ def _syntax_error(error: json.JSONDecodeError) -> str:
 
 def _problem_of_json(error: ValueError) -> str:
     """Return a decoding error as a clause with its subject and advice: `the JSON is nested too deeply`."""
-    text = str(error)
-    if "digits" in text:
-        return "a whole number has more than 4,300 digits: write it as text"  # the limit of Python's int()
-    return f"the JSON is {text}" if text.startswith(("nested", "not UTF-8")) else text
+    # The limit is that of Python's int().
+    return "a whole number has more than 4,300 digits: write it as text" if "digits" in str(error) else str(error)
 
 
 # -- values of a row's columns with the type that the reader needs; other types raise an error of one line

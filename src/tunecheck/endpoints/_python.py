@@ -319,7 +319,7 @@ class FunctionProcess:
             except ProcessEndedError:
                 # `_ask` kills a process that blocks its interpreter; that is a late call, not a crash.
                 if time.monotonic() - begun >= limit_s:
-                    raise LateError(f"took longer than {limit_s:g} s") from None
+                    raise LateError(f"the call took longer than {limit_s:g} s") from None
                 raise await self._died(process) from None
             finally:
                 process.kill()
@@ -366,7 +366,7 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
         process.kill()
         raise ProcessEndedError from None
 
-    raise LateError(f"took longer than {limit_s:g} s")
+    raise LateError(f"the call took longer than {limit_s:g} s")
 
 
 def _result_of(reply: object) -> object:

@@ -248,7 +248,7 @@ class CallableTarget(Target):
         try:
             value = await self.loop.call("the target", function, self._limit_s, self._threads)
         except LateError as late:
-            raise TimedOutError(f"target {self.name!r} {late}") from None
+            raise TimedOutError(f"target {self.name!r}: {late}") from None
 
         if isinstance(value, Mapping):
             return value

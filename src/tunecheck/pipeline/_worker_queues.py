@@ -156,7 +156,7 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
 
 def timeout_failure(name: str, error: LateError) -> Failure:
     """Return a call's timeout as a row's error."""
-    return Failure(LATE, f"evaluator {name!r} {error}")
+    return Failure(LATE, f"evaluator {name!r}: {error}")
 
 
 class ThreadExecutor:

@@ -174,7 +174,7 @@ def find(
     # A judge and the workspace's prompt for it may share a name; discover() lists the judge first.
     if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         origins = f"{named[0].origin} and {named[1].origin}"
-        raise PluginError(f"two {kind} have the name {name!r}: {origins}; rename or remove one")
+        raise PluginError(f"two {kind} have the name {name!r} ({origins}): rename or remove one of them")
 
     if trust is not None:
         check(named[0], trust)
@@ -213,8 +213,8 @@ def load(candidate: Candidate) -> object:
 
 def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExtraError:
     """Return the error that names the extra to install for this extension."""
-    kind = candidate.kind.removesuffix("s").replace("_", " ")
-    return MissingExtraError(f"the {kind} {candidate.name!r}", str(plugin.extra), plugin.distribution)
+    feature = f"the {candidate.kind.removesuffix('s').replace('_', ' ')} {candidate.name!r}"
+    return MissingExtraError(feature, str(plugin.extra), plugin.distribution)
 
 
 def _load(candidate: Candidate) -> object:
@@ -227,8 +227,8 @@ def _load(candidate: Candidate) -> object:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
         if isinstance(error, ModuleNotFoundError) and plugin is not None and plugin.extra is not None:
             raise _missing_extra(candidate, plugin) from error
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise PluginError(f"plugin {candidate.name!r} ({candidate.origin}) does not load: {text}") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise PluginError(f"plug-in {candidate.name!r} ({candidate.origin}) does not load: {reason}") from error
 
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:
@@ -446,7 +446,7 @@ def load_offer(path: Path) -> object:
         remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
         if names[1] == "endpoint":
             remedy += f", or set its kind = {path.stem!r}"
-        raise PluginError(f"{path} defines {len(possible)} public classes and functions; {remedy}")
+        raise PluginError(f"{path} defines {len(possible)} public classes and functions, not one: {remedy}")
     return possible[0]
 
 
