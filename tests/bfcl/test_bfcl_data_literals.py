@@ -102,7 +102,7 @@ def test_a_copy_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
 
 def test_a_missing_piece_of_the_system_prompt_is_named(tmp_path: Path) -> None:
     make_tree(tmp_path)
-    with pytest.raises(DataError, match=r"has no prompt PROMPT_STYLE_TEMPLATES\.classic\.tool_call_no_tag"):
+    with pytest.raises(DataError, match=r"has no prompt PROMPT_STYLE_TEMPLATES\.classic\.persona; get the data again"):
         system_prompt(read_prompts(tmp_path), [])
 
 
