@@ -291,23 +291,31 @@ def _join_items(items: Sequence[str]) -> str:
 # The most words of a sentence in which names of the menu are searched
 _MOST_WORDS = 600
 
+# Stage directions and labels are not speech: "*smiles*", "(nods)", "guest: "
+_ASIDE = re.compile(
+    r"(?m)\*[^*\n]{1,400}\*(?!\*)|\([^()\n]{0,200}(?:smil|nod|look|glanc|sip)[^()\n]{0,200}\)"
+    r"|^ *(?:customer|guest|diner|me|you)\s*:"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 # The reply of an assistant or a waiter instead of a guest.
-# "as an AI", "may I bring you", "would you like", "you might want to try", "we offer"
+# "as an AI", "may I bring you", "would you like", "you might want to try", "we offer", "I would recommend"
 _NO_GUEST = re.compile(
     r"\b(?:an? (?:\w+ )?(?:ai|language model|assistant|chatbot)\b(?! cook)|would you like\b|we (?:offer|have|serve)\b"
-    r"|(?:can|could|may) i (?:help|assist|bring|offer|serve|suggest)\b|you (?:may|might|can|could)\b)"
+    r"|(?:can|could|may) i (?:help|assist|bring|offer|serve|suggest|interest)\b|you (?:may|might|can|could)\b"
+    r"|i(?:'d| would)? (?:recommend|suggest)\b|feel free\b|let me know\b|unable to (?:order|eat|drink)\b)"
 )
 
 _ORDERS = re.compile(
     # "I'll have", "could we start with", but not "I would like to know" or "let me have a moment"
-    r"\b(?:(?:i|we)(?:'ll| will|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))(?: \w+){0,2}? "
-    r"(?:have|take|go (?:\w+ )?(?:with|for)|order|try|start with|get|opt for|choose|do|like|love|prefer|enjoy)\b"
+    r"\b(?:(?:i|we)(?:'ll| will| shall|'d| would|'m going to)|let me|let's|(?:can|could|may|might) (?:i|we))"
+    r"(?: \w+){0,2}? (?:have|take|go (?:\w+ )?(?:with|for)|order|try|(?:start|stick) with|get|opt for|choose|pick|do"
+    r"|like|love|prefer|enjoy|(?:change \w+(?: \w+)?|switch) to)\b"
     r"(?! (?:to (?:know|ask|see|look)|(?:an?|some|another|few) (?:\w+ )?(?:minutes?|moments?|time|look)))"
     # "please bring", "give me", "how about", "for my main"; "Maybe the soup", but not "Maybe the soup or the salad"
-    r"|\bplease (?:bring|get|make)\b|\b(?:bring|give|get) (?:me|us)\b|\b(?:how|what) about\b"
+    r"|\b(?:please|could you) (?:bring|get|make)\b|\b(?:bring|give|get) (?:me|us)\b|\b(?:how|what) about\b"
+    r"|\bi(?:'ve| have)? (?:want|decided on|chosen|order|settled on)\b|\b(?:make|put) (?:me|us|it|that)\b"
     r"|\bfor (?:the|my) (?:drink|appetizer|starter|main|dessert|first)\b|^(?:maybe|perhaps)\b(?!.* or )"
 )
 
@@ -323,9 +331,10 @@ _WEIGHS = re.compile(r"\?|\b(?:sounds?|looks?|tempting|delicious)\b")
 _COMPLAINS = re.compile(
     # "a mix-up", "this is wrong"
     r"\b(?:mix(?:ed)?[- ]?up|mistaken?|misunderst\w+|confus\w+|error|wrong|incorrect|oversight|supposed to|actually)\b"
-    # "I didn't order", "that's not what I asked for", "I had originally ordered"
+    # "I didn't order", "that's not what I asked for", "I had originally ordered", "where is my"
     r"|(?:n't|\bnot|\bnever)\b[^.?!]{0,40}\b(?:ordered|order|asked|requested|chose|wanted)\b"
     r"|\b(?:i|we|i'd|i've) (?:had |have |originally |specifically )*(?:ordered|asked for|requested|chose|expected)\b"
+    r"|\b(?:where is|where's|what happened to|what about) (?:my|the)\b"
 )
 
 # "I don't remember", "I'm not quite sure", "I haven't had a drink yet"
@@ -380,7 +389,8 @@ class WordJudge:
         """
         values = request.values
         # "#14" means "number 14"; otherwise # is a mark of emphasis, which `plain_words` removes.
-        reply = plain_words(_text(values, "reply")[:_MOST_REPLY].replace("#", "number ")).lower()
+        reply = _text(values, "reply")[:_MOST_REPLY].replace("**", "").replace("#", "number ").lower()
+        reply = plain_words(_ASIDE.sub(" ", reply)).strip()
         answer: dict[str, JSON]
         match request.purpose:
             case "restaurant_follows_role":
@@ -419,7 +429,7 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
 
     for sentence in filter(str.strip, _SENTENCE_END.split(reply)):
         text = _INSTEAD_OF.sub("", sentence)
-        orders = _ORDERS.search(text) is not None or (bool(ordering) and text.startswith("and "))
+        orders = _ORDERS.search(text) is not None or (bool(ordering) and text.startswith(("and ", "also ", "plus ")))
         # "The goulash sounds good. I'll take that."
         found = _named_entries(text, names) or (previous if orders and _THAT.search(text) else [])
         previous = [] if "?" in text else found

@@ -100,6 +100,9 @@ _PAST_LEAD = re.compile(
 )
 """The text before a name of the past: "you used to be ", but not "you used to be Ann, you are "."""
 
+_PAST_TAIL = re.compile(r"[^,.!?;()\n]{0,12}\b((?:previous|former|original|initial)ly|before|at first|earlier)\b", re.I)
+"""The text after a name of the past: " was it before", but not " is your name, as I said before"."""
+
 _PRESENT_BEGINS = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
 """The end of words on the past: "now" in "once Ann, now Bob", but not "know"."""
 
@@ -197,12 +200,13 @@ class Names(NamesKind):
 
 
 def _is_past(text: str, word: re.Match[str]) -> bool:
-    """Return True if a text says that the word was true in the past: "you used to be Bob".
+    """Return True if a text says that the word was true in the past: "you used to be Bob", "you were Bob before".
 
     A word of the present ends words on the past: in "once Ann, now Bob", only Ann is past.
     """
     lead = _PRESENT_BEGINS.split(text[max(0, word.start() - 80) : word.start()])[-1]
-    return _PAST_LEAD.search(lead) is not None
+    follows = _PRESENT_BEGINS.split(text[word.end() : word.end() + 30])[0]
+    return _PAST_LEAD.search(lead) is not None or _PAST_TAIL.match(follows) is not None
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:

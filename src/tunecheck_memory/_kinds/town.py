@@ -266,21 +266,17 @@ _UNIT = r"(?P<unit>k(?:ilo)?met(?:er|re)s?|kilos?|kms?\b|k\b|met(?:er|re)s?|m\b|
 _DISTANCE = rf"{_NUMBER}(?:\s(?:more|further|additional|extra|other|single|full))?[\s-]?{_UNIT}"
 
 # "north-east", "southwards", "easterly", "westbound"
-_WAY = (
-    r"(?P<way>\b(?:north|south)[\s-]?(?:east|west)(?:ward(?:s)?|erly|bound)?\b"
-    r"|\b(?:north|south|east|west)(?:ward(?:s)?|erly|bound)?\b)"
-)
-
+_WAY = r"(?P<way>\b(?:(?:north|south)[\s-]?(?:east|west)|north|south|east|west)(?:wards?|erly|bound)?\b)"
 
 # ASCII only: without it, "s" and "i" would also match letters that `lower` does not turn into them ("ſ", "İ").
 _MARK = re.compile(rf"(?P<distance>{_DISTANCE})|{_WAY}", re.IGNORECASE | re.ASCII)
 
-# "NE" and "N" next to a distance, "3 km N" and "N 3 km", but neither "Mr. N is at home" nor the initials of "N.Y."
+# "NE" and "N" next to a distance, "3 km N" and "N two km", but neither "Mr. N is at home" nor the initials of "N.Y."
 # Capitals count: "e" and "s" are no directions.
 _LETTERS = r"\b(NE|NW|SE|SW|[NSEW])\b(?!['.]\w)"
-_SHORT_MARK = re.compile(
-    rf"(?i:{_DISTANCE})[\s,:;()\[\]–—-]{{0,3}}{_LETTERS}|{_LETTERS}[\s,:;()\[\]–—-]{{0,3}}(?=\d)", re.ASCII
-)
+_GAP = r"[\s,:;()\[\]–—-]{0,3}"
+_NEAR = f"(?i:{re.sub('[?]P<[a-z]+>', '?:', _DISTANCE)})"
+_SHORT_MARK = re.compile(rf"{_NEAR}{_GAP}{_LETTERS}|{_LETTERS}{_GAP}(?={_NEAR})", re.ASCII)
 
 _FILLER = re.compile(
     r"[\s(]*(?:(?:due|to|the|in|a|an|towards?|heading|going|straight|directly|direction|directions|further|more|away"
@@ -386,9 +382,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 # A sentence with one of these words tells of motion, so its moves are legs of the route.
 _MOVING = re.compile(
-    r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
-    r"|turn|take|journey|from (?:there|here)|direction|make your way|run|cycle|ride|follow|cross|return|backtrack|start"
-    r"|then|next|finally|reach|arrive)\b|[-=–]>|[→⇒➔➜⟶]",
+    r"\b(?:(?:go|head|travell?|walk)(?:ing)?|(?:driv|mov|continu)(?:e|ing)|proceed|turn|take|journey|direction"
+    r"|from (?:there|here)|make your way|run|cycle|ride|follow|cross|return|backtrack|start|then|next|finally|reach"
+    r"|arrive)\b|[-=–]>|[→⇒➔➜⟶]",
     re.IGNORECASE,
 )
 
@@ -399,6 +395,9 @@ _ASIDE = re.compile(
     r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
     re.IGNORECASE,
 )
+
+# "(3 km north)" stays part of its sentence, "(7 km in all)" is left out.
+_BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
 
 # The words before the distance in a statement of a position: "The Library is about "
 _FACT = re.compile(
@@ -559,6 +558,8 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 
     If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
     """
+    # A remark in brackets, "(a total of 7 km)", must not end the sentence like other asides.
+    text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
 
     legs = [(each.move, each.goal) for each in placed if not each.fact and each.move.is_complete]
@@ -594,6 +595,7 @@ def _leg_from_facts(
     1. A stated position in a step of motion: "Go to the Library. It is 3 km north of the Chapel."
     2. One direction and a distance, apart: "Head north to the Library. The Library is 3 km away."
     3. The destination's position, after a route has begun: "The Library is 3 km north of the Chapel."
+    4. An incomplete move to a place: "Head north to the Library."
 
     `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
     no move.
