@@ -158,7 +158,10 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
         Raises:
             ConfigurationError: The file cannot be read, or is no menu.
         """
-        return Menu.read(load_yaml(self.menu_file), self.menu_file)
+        # YAML reads JSON's escapes of emoji as two halves, and refuses tabs.
+        with raise_as(ConfigurationError, self.menu_file):
+            value = value_of(read_regular(Path(self.menu_file), links=True))
+        return Menu.read(load_yaml(self.menu_file) if value is None else value, self.menu_file)
 
 
 class JokesWording(Written, frozen=True):

@@ -1,5 +1,6 @@
 """The wording: what the session itself says comes from a file, and what the file leaves out from ours."""
 
+import json
 import random
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def test_a_menu_file_is_looked_for_beside_the_wording(tmp_path: Path) -> None:
     (tmp_path / "menu.json").write_text('{"Soup": ["Tomato", "Leek", "Pea"], "Beverages": ["Tea"]}', "utf-8")
     wording = load_wording(file(tmp_path, "restaurant: {menu_file: menu.json}"))
     assert set(wording.restaurant.menu.sections) == {"Soup", "Beverages"}
+
+
+def test_a_menu_file_is_read_as_json(tmp_path: Path) -> None:
+    menu = {"Soup": ["Tomato 🍅", "Leek", "Pea"], "Beverages": ["Tea"]}
+    (tmp_path / "menu.json").write_text(json.dumps(menu, indent="\t"), "utf-8")
+    wording = load_wording(file(tmp_path, "restaurant: {menu_file: menu.json}"))
+    assert wording.restaurant.menu.sections["Soup"][0] == "Tomato 🍅"
 
 
 @cases("memory")
