@@ -32,8 +32,8 @@ _TYPES: Mapping[str, str] = MappingProxyType({
     ".png": "image/png", ".svg": "image/svg+xml", ".tif": "image/tiff", ".tiff": "image/tiff", ".webp": "image/webp",
 })  # fmt: skip
 
-# `![description](link)`. Both end at the next bracket of their kind, so that many `![` take linear time.
-_IMAGE = re.compile(r"!\[[^\[\]]*+\]\(([^()\n]*+)\)")
+# `![description](link)`. No image begins within another, so that many `![` take linear time.
+_IMAGE = re.compile(r"!\[(?:(?!!\[)[^\]])*+\]\(((?:(?!!\[)[^)\n])*+)\)")
 # An image's address, without spaces and quotes: https://example.com/cat.png
 _ADDRESS = re.compile(r"https?://[^\s<>\"]+\Z", re.IGNORECASE)
 # Image data in base64: data:image/png;base64,iVBORw0KGgo=
