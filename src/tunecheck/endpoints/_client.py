@@ -229,7 +229,7 @@ class Client:
             try:
                 return await self._attempt(state, call, identity)
             except AttemptFailed as failed:
-                failure = failed
+                failure = failed.with_traceback(None)  # its traceback would keep this frame and the reply
             failures += 1
 
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
