@@ -123,7 +123,8 @@ class AzureRows(Dataset):
         mapping: dict[str, LeafValue] = {}
         # The first leaf in the order of the data: the same in every run.
         for path in chain(paths, (path for row in rows for path, _ in leaves(row.values))):
-            mapping.setdefault(leaf_name(path[-1]), LeafValue("data", path, f"${{data.{'.'.join(path)}}}"))
+            if (name := leaf_name(path[-1])) not in mapping:
+                mapping[name] = LeafValue("data", path, f"${{data.{'.'.join(path)}}}")
         return mapping
 
 
