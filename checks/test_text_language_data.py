@@ -78,7 +78,7 @@ def test_lemmas_are_sorted_and_all_found() -> None:
 
 
 def test_another_file_is_not_taken_for_the_table() -> None:
-    with pytest.raises(ValueError, match="not a WordNet table"):
+    with pytest.raises(ValueError, match="the WordNet table has another version"):
         WordNet(b"PK" + bytes(200))
 
 

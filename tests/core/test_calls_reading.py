@@ -89,7 +89,7 @@ def test_call_text_without_brackets_is_read_where_it_is_known_to_be_calls() -> N
     assert read_python_calls(" cd('x'), ls() ").calls == read_python_calls("[cd('x'), ls()]").calls
     assert read_calls("cd(folder='x')") == Reading((), "cd(folder='x')")
     assert read_python_calls("cd(x) and").problem == "arguments must be literals, not the name 'x' at line 1, column 4"
-    assert read_python_calls("cd() and more").problem == "more text after the calls at line 1, column 6"
+    assert read_python_calls("cd() and more").problem == "a text follows the calls at line 1, column 6"
 
 
 def test_canonical_text_is_the_same_for_equal_calls() -> None:
@@ -185,12 +185,12 @@ def test_a_text_longer_than_what_is_read_is_a_problem_only_where_it_announces_a_
     assert read_calls(prose + "y").problem is None
     for call in ('<tool_call>{"name": "f"}', '{"tool_uses": [', "[f(a='"):
         text = call + prose
-        assert read_calls(text).problem == f"the text has {len(text)} characters; the limit is 1000000"
+        assert read_calls(text).problem == f"the text has {len(text)} characters, but at most 1000000 are read"
 
 
 def test_more_calls_than_are_read_are_a_problem() -> None:
     assert len(read_calls(openai("{}") * MAX_CALLS).calls) == MAX_CALLS
-    assert read_calls(openai("{}") * (MAX_CALLS + 1)).problem == "more than 1000 calls"
+    assert read_calls(openai("{}") * (MAX_CALLS + 1)).problem == "the response has more than 1000 calls"
 
 
 @pytest.mark.parametrize("digits", ["1" * 5000, "-" + "9" * 100_000])

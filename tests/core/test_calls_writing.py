@@ -135,7 +135,7 @@ def test_no_calls_are_written_as_what_reads_as_no_calls_and_no_text(wire_format:
 
 
 def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"unknown format of function calls 'opnai'; did you mean 'openai'\?"):
+    with pytest.raises(ConfigurationError, match=r"there is no format of calls 'opnai'; did you mean 'openai'\?"):
         write_calls([], "opnai")
 
 
@@ -147,9 +147,9 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
             "openai",
             "the arguments of 'f' are not JSON: nan is not a JSON number",
         ),
-        (FunctionCall(" "), "openai", "' ' is not a function name"),
+        (FunctionCall(" "), "openai", "' ' is not the name of a function"),
         (FunctionCall("two words"), "bfcl_text", "'two words' is not a valid Python name"),
-        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not a function name"),
+        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not the name of a function"),
     ],
 )
 def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:

@@ -133,7 +133,7 @@ async def test_calls_whose_arguments_cannot_be_read_end_the_turn_and_are_not_mad
     assert len(server.requests) == 2
     failure = log_items(output, "handler_log")[0]
     assert failure["event"] == "decode_failure"
-    assert failure["error"].startswith("call 2 ('put'): the arguments are")
+    assert failure["error"].startswith("call 2 ('put'): the arguments ")
     assert failure["model_response_decoded"] == []
     assert states(output)[1] == {"Shelf": {"things": {"book": 1}}}
     assert output["result"][0] == [[{"put": '{"name": "cup"}'}, {"put": arguments}]]

@@ -356,11 +356,11 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
         ({"samples": 0}, r"samples: must be a whole number of at least 1"),
         ({"samples": True}, r"samples: must be a whole number, not true or false"),
         ({"combine": "median"}, r"combine: 'median' is unknown; did you mean 'mean'"),
-        ({"threshold": 9}, "the threshold 9 is not a score from 1 to 5"),
+        ({"threshold": 9}, "the threshold must be from 1 to 5, not 9"),
         ({"threshold": "high"}, r"threshold: must be a number, not a text"),
         ({"parameters": [1]}, "parameters must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),
-        ({"output": JudgeOutput(score="scroe")}, "outputs has no 'scroe'; did you mean 'score'"),
+        ({"output": JudgeOutput(score="scroe")}, "outputs must contain 'scroe'; did you mean 'score'"),
         ({"output": JudgeOutput(kind="percent")}, r"kind: 'percent' is unknown"),  # type: ignore[arg-type]
         ({"output": JudgeOutput(range=(5, 1))}, "two numbers, the lower one first"),
     ],

@@ -76,7 +76,7 @@ async def test_an_input_may_have_any_name(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["class", "my input", "1st"])
 def test_an_input_that_can_be_no_parameter_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"quality\.prompty: the input '{name}' is no valid Python name"):
+    with pytest.raises(ConfigurationError, match=rf"quality\.prompty: the input '{name}' is not a valid Python name"):
         PromptyEvaluator(prompt_with(tmp_path, name), Scripted())
 
 

@@ -148,7 +148,7 @@ def has_error(found: dict[str, Any]) -> bool:
 
 def test_the_errors_say_what_came(judged: Judged) -> None:
     cut = judged.error("cut")["message"]
-    assert "it was cut off at the limit of tokens" in cut
+    assert "the reply was cut off at the limit of tokens" in cut
     assert json.dumps(judgement(0.4, "a story that never ends"), separators=(",", ":"))[:40] in cut
     assert (judged.counts["cut"], judged.counts["cutting"]) == (1, 1), "once more, and not a third time"
     assert "I'm sorry, but I cannot help with that." in judged.error("refused")["message"]

@@ -197,7 +197,7 @@ def test_no_response_scores_0_with_a_reason(evaluator: Evaluator, response: obje
 
 @every_metric
 def test_a_missing_ground_truth_is_an_error_of_the_row(evaluator: Evaluator) -> None:
-    with pytest.raises(ValueError, match=r"^ground_truth is missing\Z"):
+    with pytest.raises(ValueError, match=r"^there is no ground truth: map a column to ground_truth\Z"):
         evaluator(response="It rains.", ground_truth=None)
 
 

@@ -202,7 +202,7 @@ def find_close(text: str, start: int) -> int | None:
 def check_size(text: str) -> None:
     """Raise UnreadableError if a text is too long to be read as calls."""
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError(f"the text has {len(text)} characters; the limit is {MAX_CHARACTERS}")
+        raise UnreadableError(f"the text has {len(text)} characters, but at most {MAX_CHARACTERS} are read")
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -295,7 +295,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
     value, end = decode_at(text, skip_space(text, 0), max_depth)
     end = skip_space(text, end)
     if end < len(text):
-        raise UnreadableError(f"more text after the JSON value at {place(text, end)}")
+        raise UnreadableError(f"a text follows the JSON value at {place(text, end)}")
     return value
 
 
@@ -315,7 +315,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
         # At the end of the text, the decoder reports an open text or a missing value.
         ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
         kind = CutOffError if ended else UnreadableError
-        raise kind(f"not JSON: {error.msg} at {place(text, error.pos)}") from None
+        raise kind(f"the text is not JSON: {error.msg} at {place(text, error.pos)}") from None
     except UnreadableError:
         raise
     except ValueError:  # the limit of Python's int()
@@ -459,7 +459,7 @@ def _float(digits: str) -> float:
 
 def _refuse_constant(word: str) -> NoReturn:
     """Refuse `NaN`, `Infinity` and `-Infinity` (UnreadableError)."""
-    raise UnreadableError(f"not JSON: {word} is not a JSON number")
+    raise UnreadableError(f"{word} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_refuse_constant)
@@ -482,7 +482,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
     """
     write = _WRITERS.get(format)
     if write is None:
-        raise ConfigurationError(f"unknown format of function calls {format!r}{did_you_mean(str(format), FORMATS)}")
+        raise ConfigurationError(f"there is no format of calls {format!r}{did_you_mean(str(format), FORMATS)}")
 
     # All calls are checked before any is written.
     checked = [_check_call(call) for call in calls]
@@ -518,7 +518,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
         ValueError: the name is empty or the wrapper's of parallel calls, or the arguments have no JSON form.
     """
     if not call.name.strip() or call.name == PARALLEL:
-        raise ValueError(f"{quoted(call.name)} is not a function name")
+        raise ValueError(f"{quoted(call.name)} is not the name of a function: rename the call")
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
@@ -568,7 +568,7 @@ def _python(call: FunctionCall) -> str:
         ValueError: the function's name is not valid in Python.
     """
     if not PYTHON_NAME.fullmatch(call.name):
-        raise ValueError(f"{quoted(call.name)} is not a valid Python name; write these calls in another format")
+        raise ValueError(f"{quoted(call.name)} is not a valid Python name: write the calls in another format")
 
     positions = [str(position) for position in range(positional_count(call.arguments))]
     positional = set(positions)

@@ -207,7 +207,7 @@ def _flat_definitions(value: object, place: str, levels_left: int) -> Iterator[t
         ValueError: an item is none of these, a text is not JSON, or the nesting is too deep.
     """
     if levels_left < 0:
-        raise ValueError(f"{place} is nested too deeply for tool definitions")
+        raise ValueError(f"{place} is nested too deeply: write a list of tool definitions")
 
     if isinstance(value, str):
         try:
@@ -523,7 +523,7 @@ class _CompiledSchema:
         import jsonschema_rs  # imported on use: not every match validates calls
 
         if len(schema) > _MOST_BYTES:
-            raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes, the limit for a schema")
+            raise ValueError(f"the schema is longer than {_MOST_BYTES:,} bytes: shorten it")
 
         root = loads(schema)
         assert isinstance(root, dict)
@@ -554,8 +554,8 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                f"it is too large: with its references replaced, it has over {_MOST_PLACES:,} values or {_DEEPEST} "
-                "levels"
+                f"the schema is too large: with its references replaced, it has over {_MOST_PLACES:,} values or "
+                f"{_DEEPEST} levels"
             )
 
         if isinstance(node, list):
@@ -564,7 +564,7 @@ class _CompiledSchema:
             return
 
         if depth and isinstance(node.get(self._id_key), str):
-            raise ValueError(f"remove the inner {self._id_key!r}: it changes the meaning of references")
+            raise ValueError(f"the inner {self._id_key!r} changes the meaning of references: remove it")
 
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
@@ -603,7 +603,7 @@ _cached = functools.lru_cache(maxsize=512)(_CompiledSchema)
 
 def _fetch_nothing(uri: str) -> NoReturn:
     """Refuse to fetch another document that a schema refers to (ValueError)."""
-    raise ValueError(f"references to other documents are not followed ({uri[:80]})")
+    raise ValueError(f"the schema refers to another document: copy {uri[:80]!r} into the schema")
 
 
 def _plain_types(node: JSON, keyword: str = "") -> JSON:

@@ -125,11 +125,11 @@ def _calls(step: Iterable[object], read: Callable[[object], object]) -> Iterator
             raise UnreadableError(f"call {number} is not an object {{name: arguments}}")
         for name, arguments in item.items():
             if not isinstance(name, str):
-                raise UnreadableError(f"call {number} has a name that is not text")
+                raise UnreadableError(f"the name of call {number} is not text")
             try:
                 value = read(arguments)
             except (ValueError, RecursionError) as error:
-                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
+                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments cannot be read: {error}") from None
             if not isinstance(value, Mapping):
                 raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
             yield FunctionCall(name, dict(value))

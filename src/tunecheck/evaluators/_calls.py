@@ -165,7 +165,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
-        raise ValueError(f"the ground truth is JSON data, neither calls nor text: {reading.text[:_MOST_DATA_SHOWN]}")
+        raise ValueError(f"the ground truth must be calls or text, not other JSON: {reading.text[:_MOST_DATA_SHOWN]}")
     return reading
 
 
@@ -500,5 +500,5 @@ def _similarity(comparison: CallComparison) -> float:
     from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
     if not comparison.ground_truth.text.strip():
-        raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
+        raise ValueError("there is no ground truth: give a call or a text to compare the answer with")
     return rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)

@@ -242,7 +242,7 @@ class CallCollector:
     def _append(self, call: FunctionCall, wire_format: str | None) -> None:
         """Add a call to the list; refuse more than MAX_CALLS calls (UnreadableError)."""
         if len(self.calls) >= MAX_CALLS:
-            raise UnreadableError(f"more than {MAX_CALLS} calls")
+            raise UnreadableError(f"the response has more than {MAX_CALLS} calls")
         self.format = self.format or wire_format
         self.calls.append(call)
 
@@ -250,7 +250,7 @@ class CallCollector:
 def failed_reading(text: str, collector: CallCollector, error: UnreadableError | RecursionError) -> Reading:
     """Return the reading of a text with an unreadable call: the calls before it, and the error as its problem."""
     if isinstance(error, RecursionError):  # the stack was nearly full before the text was read
-        error = UnreadableError("nested too deeply")
+        error = UnreadableError("the text is nested too deeply")
     begin = "the last call is cut off: " if isinstance(error, CutOffError) else ""
     problem = f"{begin}{' '.join(str(error).split())}"[:_MAX_PROBLEM]
     return replace(collector.reading(), text=text, problem=problem, cause=error.cause)
@@ -280,9 +280,7 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
         try:
             parsed = decode(value, MAX_DEPTH)
         except UnreadableError as error:
-            # "not JSON: …" continues "the arguments are"; any other problem is one inside them.
-            problem = f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
-            raise UnreadableError(problem) from None
+            raise UnreadableError(f"in the arguments, {error}") from None
         # The JSON text `null` is read as no arguments.
         parsed = {} if parsed is None else parsed
     else:

@@ -151,7 +151,7 @@ def _inner_values(value: _Object) -> Iterator[object]:
     status = value.get("status_code")
     if "body" in value and status is not None:
         if isinstance(status, int) and status >= 400:
-            raise UnreadableError(f"the reply has status {status}: it is an error, not an answer")
+            raise UnreadableError(f"the reply has status {status}, so it holds an error instead of an answer")
         yield value["body"]
 
     # the Responses API: `{"object": "response", "output": [{"type": "function_call", …}]}`
@@ -259,7 +259,7 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
         else:
             shape.take(call, collector)
     else:
-        raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
+        raise UnreadableError(f"call {len(collector.calls) + 1} names no function")
 
 
 def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
@@ -352,7 +352,7 @@ def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> b
             if not take_part(item, collector) and _text_of(item):
                 collector.texts.append(_text_of(item))
         elif has_calls:
-            raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is not a call")
+            raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)}, not a call")
     return True
 
 
@@ -574,7 +574,7 @@ def take_named(value: object, collector: CallCollector) -> None:
 
         name = name_in(call)
         if "arguments" not in call and is_definition(call.get("parameters")):
-            raise UnreadableError(f"{quoted(name)} is defined as a tool, not called")
+            raise UnreadableError(f"{quoted(name)} is the definition of a tool, not a call")
         collector.add(collector.format, name, arguments_in(call), first_of(item, "id", "tool_call_id"))
 
 

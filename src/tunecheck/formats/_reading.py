@@ -56,7 +56,7 @@ def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
     """Return the profile of this name from the plug-ins and the workspace; `choose_profile` lists the errors."""
     profile = find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
-        raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
+        raise PluginError(f"the format {name!r} must be a tunecheck.formats.Profile, not {type(profile).__name__}")
     return profile
 
 

@@ -95,7 +95,7 @@ class TaggedCalls(HeadedCalls):
 
         lone_key = self.lone.search(text, head.end(), call_end) if self.lone else None
         if lone_key:
-            raise UnreadableError(f"a key of {quoted(name)} has no value at {place(text, lone_key.start())}")
+            raise UnreadableError(f"an argument of {quoted(name)} has no value at {place(text, lone_key.start())}")
         return call_end
 
     def _read_arguments(self, text: str, position: int, schema: Schema | None) -> tuple[dict[str, JSON], int]:
@@ -268,7 +268,7 @@ class TreeCalls(HeadedCalls):
             UnreadableError: a tag is missing, text stands beside elements, or the elements are nested too deeply.
         """
         if depth > MAX_DEPTH:
-            raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableError(f"the tags are nested deeper than {MAX_DEPTH} levels")
 
         properties: dict[str, JSON] = {}
         items: list[JSON] = []

@@ -359,7 +359,7 @@ class _CallPairing:
         exchanged = self._actual_calls_come_first()
 
         if rows * columns > _MOST_PAIRS:
-            self.notes.append(f"{rows} expected and {columns} actual calls are too many: they were paired by name")
+            self.notes.append(f"{rows} expected and {columns} actual calls are too many, so they were paired by name")
             names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
             return transpose(_pair_next_equal(names[1], names[0])) if exchanged else _pair_next_equal(*names)
 
@@ -411,8 +411,8 @@ class _CallPairing:
 
         if len(rows) * len(columns) > _MOST_PAIRS:
             self.notes.append(
-                f"{len(rows)} expected and {len(columns)} actual calls of {name} are too many to find the best pairs; "
-                "they were compared in their order"
+                f"{len(rows)} expected and {len(columns)} actual calls of {name} are too many to find the best pairs, "
+                "so they were compared in their order"
             )
             return pairs + list(zip(rows, columns, strict=False))
 

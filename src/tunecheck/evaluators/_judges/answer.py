@@ -151,7 +151,7 @@ def resolve_output(
 
     for key in (score, reason):
         if key is not None and outputs and key not in outputs:
-            raise ConfigurationError(f"{place_of(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
+            raise ConfigurationError(f"{place_of(prompt)}: outputs must contain {key!r}{did_you_mean(key, outputs)}")
 
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
@@ -164,7 +164,7 @@ def resolve_output(
         threshold = (bounds[0] + bounds[1]) / 2
     # Any other threshold would pass or fail every row.
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(f"the threshold {threshold:g} is not a score from {bounds[0]:g} to {bounds[1]:g}")
+        raise ConfigurationError(f"the threshold must be from {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
 
     return ResolvedOutput(
         metric=metric,
@@ -206,7 +206,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
         return numeric[0]
 
     raise ConfigurationError(
-        f"{place_of(prompt)}: name one output as the score ({', '.join(outputs)}) with `judge: {{score: NAME}}`"
+        f"{place_of(prompt)}: the score is unclear: name one of {', '.join(outputs)} with `judge: {{score: NAME}}`"
     )
 
 
@@ -334,10 +334,10 @@ class AnswerForm:
                 without the reply.
         """
         if len(text) > _MOST_CHARACTERS:
-            raise JudgementError(f"it is {len(text):,} characters long")
+            raise JudgementError(f"the reply is longer than {_MOST_CHARACTERS:,} characters")
         reply = without_thoughts(text)[1].strip()
         if not reply:
-            raise JudgementError("it is empty")
+            raise JudgementError("the reply is empty")
 
         # The first form with a valid answer decides. If no form has one, the first problem is reported.
         problem: JudgementError | None = None
@@ -353,7 +353,7 @@ class AnswerForm:
 
         if problem is None:
             broken = _OBJECT_START.search(reply)
-            problem = JudgementError("its JSON breaks off or is broken" if broken else "there is no JSON object in it")
+            problem = JudgementError("the reply's JSON is broken" if broken else "the reply has no JSON object")
         raise problem
 
     def _agreed_answer(self, answers: list[JudgeAnswer]) -> JudgeAnswer:
@@ -364,13 +364,13 @@ class AnswerForm:
         """
         if len({answer.score for answer in answers}) > 1:
             scores = list(dict.fromkeys(dumps(answer.written_score).decode() for answer in answers))
-            raise JudgementError(f"it contradicts itself: {self._output.score!r} is {' and '.join(scores[:4])}")
+            raise JudgementError(f"the reply contradicts itself: {self._output.score!r} is {' and '.join(scores[:4])}")
 
         # A model may repeat its answer. The last one has the final reason.
         last = answers[-1]
         objection = None if last.score is None else self._objection(last.values, last.score)
         if objection is not None:
-            raise JudgementError(f"it contradicts itself: {objection}")
+            raise JudgementError(f"the reply contradicts itself: {objection}")
         return last
 
     def _check_candidate(self, candidate: _Candidate) -> JudgeAnswer:
@@ -384,7 +384,7 @@ class AnswerForm:
         try:
             values = plain(candidate)
         except TypeError as error:
-            raise JudgementError(f"it has a value that cannot be stored: {error}") from None
+            raise JudgementError(f"the reply has a value that cannot be stored: {error}") from None
         assert isinstance(values, dict)
 
         key, reason_key = self._output.score, self._output.reason
@@ -395,7 +395,7 @@ class AnswerForm:
         if written is None and values.get("status") == _SKIPPED:
             return JudgeAnswer(values, None, None, reason_text)
         if key not in values:
-            raise JudgementError(f"it has no {key!r}")
+            raise JudgementError(f"the reply has no {key!r}")
 
         if isinstance(written, dict):  # {"score": {"value": 4}}
             inner_keys = (key, "score", "value", "rating", "label")
@@ -429,9 +429,9 @@ class AnswerForm:
 
         if is_binary:
             if not isinstance(number, (bool, int, float)):
-                raise JudgementError(f"{key!r} is {kind_of(written)}, not true or false")
+                raise JudgementError(f"{key!r} must be true or false, not {kind_of(written)}")
             if number not in (0, 1):
-                raise JudgementError(f"{key!r} is {number}, neither 0 nor 1")
+                raise JudgementError(f"{key!r} must be 0 or 1, not {number}")
             declared = output.outputs.get(key, {}).get("type", "boolean" if isinstance(written, bool) else None)
             return float(number), bool(number) if declared == "boolean" else int(number)
 
@@ -439,7 +439,7 @@ class AnswerForm:
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
             raise JudgementError(f"{key!r} is {kind_of(number)}, not a {expected}")
         if bounds is not None and not bounds[0] <= number <= bounds[1]:
-            raise JudgementError(f"{key!r} is {number}, outside of {bounds[0]:g} to {bounds[1]:g}")
+            raise JudgementError(f"{key!r} must be from {bounds[0]:g} to {bounds[1]:g}, not {number}")
         return float(number), number
 
     def _read_label(self, written: JSON) -> tuple[float, JSON]:
@@ -462,7 +462,7 @@ class AnswerForm:
 
         if label is None:
             shown = repr(written[:40]) if isinstance(written, str) else kind_of(written)
-            raise JudgementError(f"{self._output.score!r} is {shown}, none of {', '.join(self._output.labels)}")
+            raise JudgementError(f"{self._output.score!r} must be one of {', '.join(self._output.labels)}, not {shown}")
         return self._output.labels[label], label
 
 
@@ -596,7 +596,7 @@ def _unique_keys(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, value in pairs:
         if name in values and values[name] != value:
-            raise JudgementError(f"it gives {name!r} twice, with two values")
+            raise JudgementError(f"the reply gives {name!r} two different values")
         values[name] = value
     return values
 

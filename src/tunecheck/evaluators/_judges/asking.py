@@ -192,7 +192,7 @@ def _divide_secrets(
 def _secret(text: str) -> Secret:
     """Return the text as a secret; raise ConfigurationError if it cannot be a header's value."""
     if not text.isascii() or not text.isprintable():
-        raise ConfigurationError("model_config: api_key or a secret header has characters that a header cannot contain")
+        raise ConfigurationError("model_config: the api_key and secret headers must be printable ASCII characters")
     return Secret(text)
 
 
@@ -267,12 +267,12 @@ class JudgeClient:
                 return None, str(error)
             # The cause of a cut-off reply is the limit, not its syntax.
             repeating = ", repeating itself" if repeats_itself((completion.text or "").rstrip()) else ""
-            return None, f"it was cut off at the limit of tokens{repeating} ({error})"
+            return None, f"the reply was cut off at the limit of tokens{repeating} ({error})"
 
     def _repair(self, text: str, problem: str) -> list[Message]:
         """Return the messages that show the judge its unreadable reply and ask for the judgement again."""
         keys = ", ".join(f'"{key}"' for key in self._form.order)
-        shorter = " Keep it short: at most two sentences." if problem.startswith("it was cut off") else ""
+        shorter = " Keep it short: at most two sentences." if problem.startswith("the reply was cut off") else ""
 
         request: Message = {
             "role": "user",

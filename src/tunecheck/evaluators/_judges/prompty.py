@@ -465,7 +465,7 @@ def _input_parameters(prompt: Prompt, excluded: Iterable[str]) -> list[inspect.P
     """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is no valid Python name: rename it")
+            raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is not a valid Python name: rename it")
 
     no_default, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [

@@ -127,7 +127,7 @@ class GroundednessEvaluator(ShippedJudge):
         """Return the prompt's inputs as text; raise ValueError if there is no context."""
         support = input_text(context)
         if not support.strip():
-            raise ValueError("there is no context to check the response against")
+            raise ValueError("there is no context to check the response against: map a column to context")
 
         return {
             "response": input_text(response, tool_definitions),
@@ -243,7 +243,7 @@ class DifferenceEvaluator(_CallsJudge):
             ValueError: there is no ground truth.
         """
         if not comparison.expects_call and not comparison.ground_truth.text.strip():
-            raise ValueError("there is no ground truth: neither a call nor a text to compare the response with")
+            raise ValueError("there is no ground truth: give a call or a text to compare the response with")
 
         if comparison.expects_call:
             equal = "calls" if comparison.arguments_match else None

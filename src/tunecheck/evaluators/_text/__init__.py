@@ -298,7 +298,7 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
     lines, other_lines = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
     words, others = [*chain.from_iterable(lines)], [*chain.from_iterable(other_lines)]
     if len(words) * len(others) > _MAX_CELLS:
-        raise ValueError("the texts are too long for rougeLsum; use rouge_type rougeL")
+        raise ValueError("the texts are too long for rougeLsum: set rouge_type to rougeL")
 
     may_count = Counter(words) & Counter(others)  # how often each word may still count
     total = may_count.total()
@@ -394,7 +394,7 @@ class TextEvaluator(Evaluator, ABC):
             TypeError: a value is neither text nor a call nor a message.
         """
         if ground_truth is None:
-            raise ValueError("ground_truth is missing")
+            raise ValueError("there is no ground truth: map a column to ground_truth")
 
         reading = cached_reading(ground_truth)
         if reading.complete_calls and not self._render_calls:

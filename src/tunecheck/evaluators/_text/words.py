@@ -524,7 +524,7 @@ class WordNet:
         """Split the table's bytes into arrays and texts, as its header says; refuse another version (ValueError)."""
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
-            raise ValueError("not a WordNet table of this version")
+            raise ValueError("the WordNet table has another version: install tunecheck again")
 
         position = _HEADER.size
         blocks = []
