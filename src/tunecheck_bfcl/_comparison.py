@@ -318,7 +318,7 @@ def _verdict_rows(path: Path, category: str) -> Rows:
     for name, value in _unique_records(path, JsonLinesSource(path).records(), category):
         valid = value.get("valid")
         if not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: the row {name!r} has no verdict: `valid` must be true, false or null")
+            raise DataError(f"{path}: the row {name[:100]!r} has no verdict: `valid` must be true, false or null")
         rows[name] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
     return rows
 

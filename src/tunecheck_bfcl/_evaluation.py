@@ -160,7 +160,7 @@ class RunFiles:
                 opened[category.name].write(dumps_line(_line_of(row)))
                 self.verdicts.setdefault(category.name, {})[row_id] = _recorded_verdict(row, category)
                 # `scores` needs these ids if the mode is inferred.
-                if isinstance(result, str) or mode_of([result]) == "text":
+                if mode_of(result) == "text":
                     self._text_row_ids.add(row_id)
 
     def _add_file(self, category: Category) -> Path:

@@ -133,13 +133,14 @@ def find_results(path: Path) -> ResultTree:
         # Resolved, so that a relative path such as "." still has a folder name for the model.
         folder = model_folder_of(file.resolve())
         model = folder.name or "model"
+        if folders.setdefault(model, folder) != folder:
+            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score them one by one")
+
         files = found.setdefault(model, {})
         # Old and new names, such as simple and simple_python, are one category.
         twin = files.get(category.name)
         if twin is not None:
             raise DataError(f"{twin.path} and {file} both hold {category.name} results of {model}; remove one")
-        if folders.setdefault(model, folder) != folder:
-            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score them one by one")
         files[category.name] = ResultFile(file, model, category)
 
     if not found:

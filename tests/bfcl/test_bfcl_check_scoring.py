@@ -328,6 +328,8 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     write(tmp_path / "memory", [{}], category="memory_kv")
     write(tmp_path / "twice", [{}])
     write(tmp_path / "twice", [{}], model="m/multi_turn")
+    for run in ("first", "second"):
+        write(tmp_path / "runs" / run, [{}])
     for name, target in (("endless", "/dev/zero"), ("loop", "BFCL_v4_simple_python_result.json")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "BFCL_v4_simple_python_result.json").symlink_to(target)
@@ -336,6 +338,7 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
         ("notes.txt", "rename the file to BFCL_v4"),
         ("memory", "Tunecheck cannot check"),
         ("twice", "both hold multi_turn_base results of m; remove one"),
+        ("runs", "runs/second/m are results of m; score them one by one"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):

@@ -16,7 +16,7 @@ from tests.tables import cases
 
 from tunecheck import Run, compare
 from tunecheck.endpoints import load_endpoint
-from tunecheck.episodes import ConversationTarget
+from tunecheck.episodes import CallMode, ConversationTarget
 from tunecheck_bfcl import run_bfcl, score_results
 
 
@@ -46,6 +46,25 @@ def test_a_replayed_run_has_the_verdicts_that_scoring_its_files_gives(shared_dat
     for name, score in ours.categories.items():
         assert len(score.verdicts) == 20
         assert set(score.verdicts) <= set(theirs.categories[name].verdicts), name
+
+
+def test_a_replayed_conversation_in_text_is_scored_in_the_mode_of_its_model(workspace: Path) -> None:
+    lines = []
+    asked: list[tuple[CallMode, str]] = [("tools", "multi_turn_base_3"), ("text", "multi_turn_base_1")]
+    for mode, row_id in asked:
+        outcome = run_bfcl(ConversationTarget(load_endpoint("right"), mode=mode), ids=[row_id])
+        lines += result_lines(outcome.result.run_dir, "right", "multi_turn_base")
+    path = workspace / "result" / "m" / "BFCL_v4_multi_turn_base_result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    target = ConversationTarget(load_endpoint({"kind": "replay", "path": str(workspace / "result")}, name="recorded"))
+    scores = run_bfcl(target, ids=["multi_turn_base_1", "multi_turn_base_3"]).scores
+    assert scores is not None
+    (theirs,), (ours,) = (each.models.values() for each in (score_results(path), scores))
+    verdicts = [dict(each.categories["multi_turn_base"].verdicts) for each in (theirs, ours)]
+    assert verdicts[0] == verdicts[1]
+    assert [verdicts[1][f"multi_turn_base_{number}"].valid for number in (1, 3)] == [False, True]
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
