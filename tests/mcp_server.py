@@ -53,7 +53,7 @@ class Shelf:
             value, failed = self.call(params["name"], **params["arguments"])
             if self.file is not None and self.books:
                 self.file.write_text(json.dumps(self.books))
-            result = {"content": [{"type": "text", "text": json.dumps(value)}], "isError": failed}
+            result = {"content": [{"type": "text", "text": json.dumps(value, ensure_ascii=False)}], "isError": failed}
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
     def call(self, name: str, title: str = "", reader: str = "") -> tuple[Any, bool]:
@@ -93,7 +93,7 @@ def served(*, keeps: bool = False) -> Iterator[str]:
             session = self.headers.get("Mcp-Session-Id") or str(len(sessions))
             shelf = sessions.setdefault(session, common if keeps else Shelf())
             reply = shelf.reply(message)
-            body = b"" if reply is None else json.dumps(reply).encode()
+            body = b"" if reply is None else json.dumps(reply, ensure_ascii=False).encode()
             as_events = reply is not None and reply["id"] % 2 == 0
             if as_events:
                 body = b'event: message\ndata: {"method": "notifications/progress"}\n\ndata: ' + body + b"\n\n"

@@ -515,16 +515,18 @@ class Recording:
         Raises:
             DataError: the file cannot be read, or a line is neither.
         """
-        for number, line in JsonLinesSource(self.path).records():
-            where = f"{self.path}, line {number}"
-            if number == 1:  # it has only the format version
-                plugins.check_version(line, self.path)
-            elif "state" in line:
-                state = plugins.read_as(line, RecordedState, where, error=DataError)
-                self.start = self.start or state.state
-                self.states[state.state] = state.holds
-            else:
-                self._index(plugins.read_as(line, RecordedCall, where, error=DataError))
+        # A link or a pipe is refused.
+        with plugins.raise_as(DataError, self.path), plugins.open_regular(self.path):
+            for number, line in JsonLinesSource(self.path).records():
+                where = f"{self.path}, line {number}"
+                if number == 1:  # it has only the format version
+                    plugins.check_version(line, self.path)
+                elif "state" in line:
+                    state = plugins.read_as(line, RecordedState, where, error=DataError)
+                    self.start = self.start or state.state
+                    self.states[state.state] = state.holds
+                else:
+                    self._index(plugins.read_as(line, RecordedCall, where, error=DataError))
 
 
 def _key(name: str, arguments: Mapping[str, JSON]) -> bytes:

@@ -16,7 +16,7 @@ from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
 from tunecheck.simulators import Backend, Backends, find_simulator
 from tunecheck_authoring import Recorded, write_recorded
-from tunecheck_authoring._mcp.client import McpSession, files_in
+from tunecheck_authoring._mcp.client import McpSession, ServerGoneError, files_in
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
 
 STDIO = shlex.join([sys.executable, "-S", "-E", str(Path(mcp_server.__file__))])
@@ -248,6 +248,20 @@ def test_a_recording_that_is_damaged_names_itself(live: LiveServer) -> None:
         file.write(json.dumps({"call": 7}))
     with pytest.raises(DataError, match=r"shelf\.recording\.jsonl, line [0-9]+: call: must be a text"):
         Backends().start(["shelf"], {})
+
+
+def test_a_recording_that_is_a_link_is_refused(live: LiveServer, tmp_path: Path) -> None:
+    recording = Path("simulators/shelf.recording.jsonl")
+    recording.rename(tmp_path / "elsewhere.jsonl")
+    recording.symlink_to(tmp_path / "elsewhere.jsonl")
+    with pytest.raises(DataError, match=r"shelf\.recording\.jsonl: cannot be read: is a link"):
+        Backends().start(["shelf"], {})
+
+
+def test_an_answer_over_http_is_limited_in_bytes(url: str) -> None:
+    with closing(McpSession(url, 5)) as session, pytest.raises(ServerGoneError, match="exceeds 4,000,000 bytes"):
+        for _ in range(2):  # every other reply is a stream of events
+            session.call("add-book", {"title": "é" * 2_100_000})
 
 
 def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:

@@ -343,14 +343,15 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
     """
     is_stream = "event-stream" in reply.headers.get("Content-Type", "")
     data, size = "", 0
-    while line := reply.readline(_MOST_BYTES + 1).decode("utf-8", "replace"):
+    while line := reply.readline(_MOST_BYTES + 1):
         size += len(line)
         if size > _MOST_BYTES:
             raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
 
-        if not is_stream or line.startswith("data:"):
-            data += line[5:].strip() if is_stream else line
-        elif not line.strip() and data:
+        text = line.decode("utf-8", "replace")
+        if not is_stream or text.startswith("data:"):
+            data += text[5:].strip() if is_stream else text
+        elif not text.strip() and data:
             yield _as_object(data)
             data = ""
     if not is_stream:
