@@ -681,10 +681,10 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
         return None
 
     columns = {name: None for row in dataset.rows() for name in row.values if name == declared or may_cluster(name)}
-    values = {name: [_label(row.values.get(name)) for row in dataset.rows()] for name in columns}
+    values: dict[str, list[str | None]] = {name: [] for name in columns}
+    for row in dataset.rows():
+        for name, labels in values.items():
+            value = row.values.get(name)
+            # The labels are JSON texts, so 1 and "1" differ.
+            labels.append(None if value is None else plugins.dumps(value).decode())
     return clusters_of(None, declared, values)
-
-
-def _label(value: JSON) -> str | None:
-    """Return a value as JSON text, so that 1 and "1" differ."""
-    return None if value is None else plugins.dumps(value).decode()

@@ -320,8 +320,11 @@ PROBLEMS: Final = {
 _CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
 
-GroundTruth: TypeAlias = list[list[tuple[str, FunctionCall | str]]]
-"""The calls of each turn: the text of each, and the call, or the reason (a text) why it cannot be read."""
+ReadCall: TypeAlias = tuple[str, FunctionCall | str]
+"""A call of the ground truth: its text, and the call, or the reason (a text) why it cannot be read."""
+
+GroundTruth: TypeAlias = list[list[ReadCall]]
+"""The calls of each turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,11 +549,7 @@ class EntryCheck:
                 yield self._finding("row", "this turn has no message and adds no function", turn)
 
     def _check_turn(
-        self,
-        turn: int,
-        calls: Sequence[tuple[str, FunctionCall | str]],
-        replay: episodes.Player,
-        played: list[TruthCall],
+        self, turn: int, calls: Sequence[ReadCall], replay: episodes.Player, played: list[TruthCall]
     ) -> Iterator[Finding]:
         """Execute the calls of one turn in the replay, add them to `played`, and yield their findings."""
         offered = self.offered(turn)
@@ -576,9 +575,8 @@ class EntryCheck:
         result = step.result
         taken = None if result.error else collision(step, start)
         if taken is not None:
-            yield self._finding(
-                "already_there", f"initial_config already holds {taken}, which this call creates", turn, text
-            )
+            reason = f"initial_config already holds {taken}, which this call creates"
+            yield self._finding("already_there", reason, turn, text)
 
         if bool(result.error) != (text in self._failing):
             reason = clean(result.text, 1_000) if result.error else "the call succeeds despite failing_calls"
@@ -611,7 +609,7 @@ def _read_truth(truth: list[list[JSON]]) -> GroundTruth:
     return [[call for item in turn for call in _ground_truth_calls(item)] for turn in truth]
 
 
-def _ground_truth_calls(item: JSON) -> list[tuple[str, FunctionCall | str]]:
+def _ground_truth_calls(item: JSON) -> list[ReadCall]:
     """Return the calls in an item of the ground truth. An unreadable item becomes one entry with its problem."""
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
