@@ -171,7 +171,7 @@ def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) ->
     from tunecheck_authoring._audit.review import Review, serve_review
 
     if options.limit is not None:
-        raise ConfigurationError("--review writes all rows of the data set; leave out --limit")
+        raise ConfigurationError("--review needs all rows of the data set; leave out --limit")
 
     # A data set that is no file, such as `bfcl:multi_turn_base`, gets a new file in datasets/.
     plain = Path(dataset.name.rpartition(":")[2]).with_suffix("").name
@@ -205,19 +205,19 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
     dataset = open_dataset(path, number_ids=True)
     reader = _dialogue_reader(dataset)
 
-    count, unread = 0, []
+    count, reasons = 0, []
     for row in dataset.rows():
         dialogue = reader.read(authoring.CheckedRow(row.id, row.values, ()))
         count += 1
         if isinstance(dialogue, str):
-            unread.append(dialogue)
+            reasons.append(dialogue)
         else:
             yield dialogue
 
-    if unread:
-        summary = f"{len(unread):,} of {plural(count, 'row')} cannot be compared (first reason: {unread[0]})"
-        if len(unread) == count:
-            raise ConfigurationError(f"{path}: {summary}; convert other formats with `tunecheck datasets convert`")
+    if reasons:
+        if len(reasons) == count:
+            raise ConfigurationError(f"{path}: no row can be compared: {reasons[0]}; try `tunecheck datasets convert`")
+        summary = f"{len(reasons):,} of {plural(count, 'row')} cannot be compared (first reason: {reasons[0]})"
         print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 
 
@@ -308,8 +308,7 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
             raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
 
         if least == 1 < most:
-            hint = f"conversations need at least two turns (--turns 2-{most}); for single-turn rows, give --turns 1"
-            raise ConfigurationError(f"--turns {self.turns}: {hint}")
+            raise ConfigurationError(f"--turns {self.turns}: give 1 (single-turn rows) or 2-{most} (conversations)")
         return least, most
 
     def kinds(self) -> list[Variant]:
@@ -360,7 +359,7 @@ def _made_services(options: AuthorOptions) -> list[str]:
     path = Path("simulators") / f"{name}.py"
 
     if options.openapi is not None and options.mcp is not None:
-        raise ConfigurationError(f"--openapi and --mcp both write {path}; give one of the two services as --simulator")
+        raise ConfigurationError(f"--openapi and --mcp both write {path}; give only one of them")
     if options.openapi is not None:
         is_new = authoring.write_simulator(options.openapi, path, only=options.only or (), seed=options.seed)
     elif options.mcp is not None:
@@ -405,7 +404,7 @@ def _check_author(options: AuthorOptions) -> None:
         raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
 
     if options.stage is not None and options.stage not in STAGES:
-        raise ConfigurationError(f"there is no --stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
+        raise ConfigurationError(f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
     if not options.simulator and options.openapi is None and options.mcp is None:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
 
@@ -422,7 +421,7 @@ def _make_models(options: AuthorOptions) -> EndpointModels | None:
     if options.writer is None:
         for name, value in (("solver", options.solver), ("personas", options.personas), ("max-cost", options.max_cost)):
             if value is not None:
-                raise ConfigurationError(f"--{name} needs a writer model; name it with --writer")
+                raise ConfigurationError(f"--{name} needs a writer model; name the model with --writer")
         return None
     from tunecheck_authoring._author.writing import EndpointModels
 
@@ -440,7 +439,7 @@ def _simulator_name(name_or_file: str) -> str:
     if path.suffix != ".py":
         return name_or_file
     if path.resolve().parent != Path("simulators").resolve():
-        raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; put a copy there")
+        raise ConfigurationError(f"--simulator {path}: rows load simulators only from simulators/; copy the file there")
     return path.stem
 
 
@@ -503,7 +502,7 @@ def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     from tunecheck_authoring._export import FORMS
 
     if options.to not in FORMS:
-        raise ConfigurationError(f"--to: there is no form {options.to!r}{did_you_mean(options.to, FORMS)}")
+        raise ConfigurationError(f"--to: there is no format {options.to!r}{did_you_mean(options.to, FORMS)}")
     # A code with a dot has a detail, such as `wrong_argument.unit`, and `causes` may not list all details.
     unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
     if unknown is not None:

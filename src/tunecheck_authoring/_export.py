@@ -132,7 +132,7 @@ class FailedRows:
         """
         manifest, name, question = run.manifest(), options.evaluator, options.question
         if name is not None and name not in manifest.evaluators:
-            raise ConfigurationError(f"run {run.id} has no evaluator {name!r}: it has {', '.join(manifest.evaluators)}")
+            raise ConfigurationError(f"run {run.id} has no evaluator {name!r}; known: {', '.join(manifest.evaluators)}")
 
         primaries = {each: entry.primary for each, entry in manifest.evaluators.items() if name in (None, each)}
         metrics = counted_metrics(run.rows(), primaries)
@@ -160,7 +160,7 @@ class FailedRows:
         """
         code = _cause_of(row)
         if self._causes:
-            is_selected, reason = code in self._causes, "failed for another cause"
+            is_selected, reason = code in self._causes, "the cause of the failure is not selected by --cause"
         else:
             # Training cannot fix a fault of serving.
             is_selected = not code or plugins.cause_named(code).side == "model"
@@ -470,7 +470,7 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
 
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
-        raise ConfigurationError(f"run {run.id}: nothing to export: {_why_nothing(report)}")
+        raise ConfigurationError(f"run {run.id} has no rows to export: {_why_nothing(report)}")
 
     place = {code: at for at, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
     # Sorting is stable, so rows of one cause stay in the order of the run.
@@ -518,9 +518,9 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
 def _why_nothing(report: ExportReport) -> str:
     """Return the reason why no row was exported: none failed, or the most frequent reasons for leaving rows out."""
     if not report.failed:
-        return f"none of its {plugins.plural(report.rows, 'row')} failed"
+        return f"none of the run's {plugins.plural(report.rows, 'row')} failed"
     reasons = "; ".join(f"{reason} ({count:,})" for reason, count in report.left_out.most_common(3))
-    return f"no usable row among its {plugins.plural(report.failed, 'failed row')}: {reasons}"
+    return f"none of the run's {plugins.plural(report.failed, 'failed row')} is usable: {reasons}"
 
 
 def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
@@ -664,7 +664,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 kept += 1
 
         if not kept:
-            raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
+            raise ConfigurationError(f"no row of {known.path} would stay in the test set; select fewer with --cause")
 
     report.rest = kept
     left = len(report.leaving) + report.left_along

@@ -77,11 +77,11 @@ class ApiDocument:
 
         content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
-            raise ConfigurationError(f"{path}: is not an OpenAPI file, because it has no paths")
+            raise ConfigurationError(f"{path}: is not an OpenAPI file, because `paths` is missing")
 
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-            raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; known: 2.0, 3.0, 3.1")
+            raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; use 2.0, 3.0 or 3.1")
         self.root: Node = content
 
     def resolve(self, value: JSON | Node) -> Node:
@@ -128,7 +128,7 @@ class ApiDocument:
             elif isinstance(value, dict) and key in value:
                 value = value[key]
             else:
-                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} has no target in this file")
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads to nothing in this file")
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
@@ -378,7 +378,7 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
 
     entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{path}: more than {_MOST_OPERATIONS:,} operations; choose some with --only")
+        raise ConfigurationError(f"{path}: has more than {_MOST_OPERATIONS:,} operations; choose some with --only")
 
     operations = [_operation(document, each, names) for each in entries]
     if not operations:

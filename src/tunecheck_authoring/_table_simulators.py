@@ -117,7 +117,7 @@ def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, ob
         types_of = {name: dict[str, kind] for name, kind in simulator.row_types.items()}  # type: ignore[valid-type]
         return {**tables, **{name: msgspec.convert(tables.get(name, {}), kind) for name, kind in types_of.items()}}
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read as the tables of a service: {error}") from None
+        raise DataError(f"{path}: the tables of the service cannot be read: {error}") from None
 
 
 @functools.cache
@@ -239,7 +239,7 @@ class Resources(TableSimulator):
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
             records = [content] if self.resources[name].key is None else content
             if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-                raise DataError(f"initial_config.{name} must be a list of records, each of them an object")
+                raise DataError(f"initial_config.{name} must be a list of objects, one for each record")
             for record in cast("list[Record]", records):
                 self._store(name, copy_json(record))
 
@@ -559,7 +559,7 @@ class Recorded(TableSimulator):
             DataError: the configuration is not empty, or the recording cannot be read.
         """
         if config:
-            raise DataError(f"initial_config: {type(self).__name__} repeats a recording and takes no configuration")
+            raise DataError(f"initial_config: {type(self).__name__} repeats a recording; remove its configuration")
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost_call = self._recording.start, ""
 
@@ -588,7 +588,7 @@ class Recorded(TableSimulator):
 
             is_first = self._lost_call in ("", text)
             why = "" if is_first else f", because {self._lost_call} before it is not recorded either"
-            raise SimulatorError(f"not recorded: the answer to {text} is unknown{why}")
+            raise SimulatorError(f"the answer to {text} is not recorded{why}")
 
         self._state = recorded.after
         if recorded.error:
@@ -604,7 +604,7 @@ def _recording(path: Path) -> Recording:
         DataError: there is no such file.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file; `tunecheck datasets author --mcp` writes the recording")
+        raise DataError(f"{path}: there is no recording; make one: tunecheck datasets author NAME --mcp COMMAND")
 
     status = path.stat()
     return _read(path, status.st_mtime_ns, status.st_size)

@@ -211,7 +211,7 @@ def test_unreadable_tables_are_told_in_one_line(folder: Path, text: str, capsys:
     (folder / "simulators/clinic.tables.json").write_text(text)
     assert main(["datasets", "author", "clinic", "--simulator", "clinic", "--stage", "world"]) == 2
     error = capsys.readouterr().err
-    assert "clinic.tables.json: cannot be read as the tables of a service" in error and error.count("\n") == 1
+    assert "clinic.tables.json: the tables of the service cannot be read" in error and error.count("\n") == 1
 
 
 def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) -> None:
@@ -223,7 +223,7 @@ def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) 
     (folder / "clinic.yaml").write_text(json.dumps(document))
     assert main(["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "2", "--stage", "graph"]) == 0
     graph = yaml.safe_load((folder / "authoring/clinic/graph.yaml").read_text())
-    assert graph["functions"]["addThing"]["problem"] == "the function has 101 parameters; requests state at most 100"
+    assert graph["functions"]["addThing"]["problem"] == "the function has 101 parameters; a request can state 100"
     assert "problem" not in graph["functions"]["getAnimal"]
 
 

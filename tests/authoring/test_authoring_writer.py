@@ -241,4 +241,4 @@ def test_what_the_models_may_cost_needs_to_be_known(loans: Loans, capsys: pytest
 
 def test_what_belongs_to_a_writer_is_refused_without_one(loans: Loans, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMAND, "--solver", "model"]) == 2
-    assert "--solver needs a writer model; name it with --writer" in capsys.readouterr().err
+    assert "--solver needs a writer model; name the model with --writer" in capsys.readouterr().err

@@ -367,7 +367,7 @@ def test_single_turn_rows_are_checked_as_the_sidecar_says(workspace: Path, capsy
     assert main(["check", "own.jsonl"]) == 3
     said = capsys.readouterr().out
     assert said.count("messages[0].role is 'human'") == 4
-    assert "row 2 has the id of row 1" in said
+    assert "row 2 has the same id as row 1" in said
     assert """breaks the schema of its function: f(n="1"): """ in said
     assert "'g' is not among the row's tools" in said
     assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
@@ -408,4 +408,4 @@ def test_training_data_that_cannot_be_compared_is_said(cwd: Path, capsys: pytest
     write_lines(cwd / "own.jsonl", [{"query": "Hello.", "ground_truth": "Hi."}])
     write_lines(cwd / "train.jsonl", [{"said": "Send 'Hello there'."}])
     assert main(["datasets", "audit", "own.jsonl", "--against", "train.jsonl"]) == 2
-    assert re.search("1 of 1 row cannot be compared .* datasets convert", capsys.readouterr().err)
+    assert re.search("no row can be compared: .* datasets convert", capsys.readouterr().err)

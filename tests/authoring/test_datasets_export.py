@@ -149,7 +149,7 @@ def test_faults_of_serving_are_left_out_and_said(tmp_path: Path, capsys: pytest.
     assert {row["cause"] for row in rows if row["row_id"] == "Voss"} <= {"unreadable", "call_left_in_text", "cut_off"}
     (line,) = export(tmp_path, result, "sft", "--cause", "server_fault", "--cause", rows[1]["cause"])
     assert line["completion"][0]["tool_calls"][0]["function"]["arguments"] == {"in": "Oslo"}
-    assert "left out 1: failed for another cause" in capsys.readouterr().out
+    assert "left out 1: the cause of the failure is not selected by --cause" in capsys.readouterr().out
 
 
 def test_a_row_without_a_right_answer_or_with_turns_of_nothing_is_left_out_and_said(

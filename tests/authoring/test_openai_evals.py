@@ -73,7 +73,7 @@ def test_fuzzy_match_is_the_ratio_of_rapidfuzz() -> None:
 
 def test_a_row_without_the_value_of_a_variable_has_an_error() -> None:
     assert convert({**CHECK, "operation": "eq", "reference": "{{item.expected}}"}) == 0
-    with pytest.raises(ValueError, match=r"no value for \{\{item.expected\}\}"):
+    with pytest.raises(ValueError, match=r"no value for the variable \{\{item.expected\}\}"):
         passed("check")
 
 
@@ -174,10 +174,10 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
 @pytest.mark.parametrize(
     ("grader", "words"),
     [
-        (HIDDEN, "the source contains invisible characters"),
-        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "would read '${' as a reference"),
-        ({**SCORE, "model": "x ${env:HOME}"}, "would read '${' as a reference"),
-        ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "would misread 'system:'"),
+        (HIDDEN, "`source` contains invisible characters"),
+        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "'${' would be a reference"),
+        ({**SCORE, "model": "x ${env:HOME}"}, "'${' would be a reference"),
+        ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "'system:' would be syntax"),
         ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 262,144 characters"),
     ],
     ids=["hidden characters", "an environment variable", "a variable in a name", "many lines", "many braces"],

@@ -139,7 +139,7 @@ class RowCheck:
 
         first = self._rows.setdefault(name, number)
         if first != number:
-            text = f"row {number:,} has the id of row {first:,}: make ids unique, or evaluate with --number-ids"
+            text = f"row {number:,} has the same id as row {first:,}; make ids unique, or evaluate with --number-ids"
             yield Finding(entry, "duplicate_id", text)
 
     def _calls(self, entry: str, row: RowValues, truth: object) -> Iterator[Finding]:
@@ -433,7 +433,7 @@ class EntryCheck:
         truth = as_list(row.get("ground_truth"), "ground_truth")
         self._truth = _read_truth([as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(truth)])
         if len(truth) != len(self.turns):
-            refuse(f"ground_truth has {len(truth)} turns, but the column turns has {len(self.turns)}")
+            refuse(f"ground_truth must have as many turns as `turns` ({len(self.turns)}), but has {len(truth)}")
 
         added = episodes.held_out_of(row)
         # BFCL's rows have `functions`, others have `tools`.
@@ -524,10 +524,12 @@ class EntryCheck:
             # A simulator that does not define `state` has none and needs no configuration; a recorded one takes none.
             needs_none = simulator.state is Simulator.state or issubclass(simulator, Recorded)
             if not self.config.get(name) and not needs_none:
-                yield self._finding("default_configuration", f"initial_config has nothing for {name}")
+                yield self._finding("default_configuration", f"initial_config has no entry for the simulator {name}")
 
         for name in self.config.keys() - self._classes.keys():
-            yield self._finding("unused_configuration", f"the row has no simulator {name[:100]!r}")
+            yield self._finding(
+                "unused_configuration", f"the row has no simulator {name[:100]!r}, named in initial_config"
+            )
 
     def _check_held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
@@ -579,7 +581,7 @@ class EntryCheck:
             yield self._finding("already_there", reason, turn, text)
 
         if bool(result.error) != (text in self._failing):
-            reason = clean(result.text, 1_000) if result.error else "the call succeeds despite failing_calls"
+            reason = clean(result.text, 1_000) if result.error else "the call succeeds, but failing_calls lists it"
             yield self._finding("call_fails", reason, turn, text)
         elif not result.error and reports_failure(step.call.name, result.value):
             yield self._finding("reports_failure", clean(result.text, 1_000), turn, text)
@@ -625,7 +627,7 @@ def _messages(value: JSON, column: str) -> list[JSON]:
     """Return the messages of a turn, or refuse the row if one has no role. `column` names the turn's column."""
     messages = as_list(value, column)
     if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
-        refuse(f"{column} holds a message without a role")
+        refuse(f"{column}: each message must be an object with a `role`")
     return messages
 
 
@@ -641,7 +643,7 @@ def _function_name(item: JSON) -> str:
     if isinstance(item, dict):
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
-    return name if isinstance(name, str) else refuse(f"a function has no name: {str(item)[:60]}")
+    return name if isinstance(name, str) else refuse(f"a function of the row has no name: {str(item)[:60]}")
 
 
 def collision(step: episodes.Called, start: object) -> str | None:

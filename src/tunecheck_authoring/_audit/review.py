@@ -94,12 +94,11 @@ class Review:
 
         names = Counter(name for name, _ in self._rows())
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
-            several = f"row {name} cannot be changed: {names[name]:,} rows have this id"
-            raise ConfigurationError(f"{several}; give each row in {self.dataset.name} its own id, and audit again")
+            raise ConfigurationError(f"{names[name]:,} rows have the id {name}; give each its own id and audit again")
 
         # The review checked this at its start, but the file may have been made since then.
         if self.out.exists() and not self._written:
-            raise ConfigurationError(f"{self.out} was created since the review began; move it away and save again")
+            raise ConfigurationError(f"{self.out} was created after the review began; move that file, and save again")
 
         kept = left_out = 0
         with raise_as(ConfigurationError, self.out, "cannot be written"):

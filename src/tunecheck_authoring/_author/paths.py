@@ -104,7 +104,7 @@ def sample_tasks(
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
-        raise ConfigurationError("graph.yaml: no function can be used; read each `problem` and correct world.yaml")
+        raise ConfigurationError("graph.yaml: no function is usable; read each `problem` there, and correct world.yaml")
 
     coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):
@@ -127,9 +127,9 @@ def sample_tasks(
             if rejection.function is not None:
                 coverage.refused[rejection.function] += 1
         else:
-            cause = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
+            rejections = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
-                f"only {number - 1:,} of {count:,} tasks could be made{cause}; "
+                f"only {number - 1:,} of {count:,} tasks could be made{rejections}; "
                 "lower --tasks, or add values and configurations to world.yaml"
             )
 

@@ -224,7 +224,7 @@ class AuthorPipeline:
         if {*file.simulators} != {*classes}:
             raise ConfigurationError(
                 f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
-                f"command names {', '.join(classes)}; name the same simulators, or delete the file"
+                f"command names {', '.join(classes)}; give the same --simulator options, or delete the file"
             )
         # The built-in simulators may serve as distractors.
         built_in = {name: self._backends.find(name) for name in load_shipped().configurations}
@@ -307,7 +307,7 @@ class AuthorPipeline:
         options, report = self._options, self.report
         valid, rejected = self._judge_rows()
         if not valid:
-            raise ConfigurationError(f"{options.folder}: no row is valid; see rejected.jsonl and review.jsonl")
+            raise ConfigurationError(f"{options.folder}: no row is valid; read why in rejected.jsonl and review.jsonl")
 
         used, coverage = {row.task for row in valid}, Coverage()
         for task in self._tasks:

@@ -187,10 +187,10 @@ class World:
         return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
 
 
-def require_known(where: str, kind: str, name: str, known: Collection[str]) -> None:
+def require_known(place: str, kind: str, name: str, known: Collection[str]) -> None:
     """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`."""
     if name not in known:
-        raise ConfigurationError(f"{where}: there is no {kind} {name!r}{did_you_mean(name, known)}")
+        raise ConfigurationError(f"{place}: there is no {kind} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
@@ -205,7 +205,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     for name, simulator in classes.items():
         for operation in simulator.operations():
             if operation in owners:
-                raise PluginError(f"{owners[operation]} and {name} both have operation {operation!r}; use only one")
+                raise PluginError(f"simulators {owners[operation]} and {name} both have {operation!r}; give only one")
             owners[operation] = name
     return classes
 

@@ -189,7 +189,7 @@ class EndpointModels:
         except tunecheck.UnansweredError as error:
             first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(f"the {name} model gave no answer: {message}; fix this and run again") from None
+            raise RunError(f"the {name} model gave no answer: {message}; correct its endpoint, and repeat") from None
 
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))

@@ -176,8 +176,8 @@ class McpSession:
         result = (answer or {}).get("result")
         return result if isinstance(result, dict) else {}
 
-    def _gone_error(self, method: str, why: str) -> ServerGoneError:
-        return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method}: {clean(why, 200)}")
+    def _gone_error(self, method: str, reason: str) -> ServerGoneError:
+        return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method} failed: {clean(reason, 200)}")
 
 
 def _result_text(result: Message) -> str:
@@ -223,8 +223,8 @@ class _ServerProcess:
             )
         except (OSError, ValueError) as error:
             shutil.rmtree(folder, ignore_errors=True)
-            why = getattr(error, "strerror", None) or error
-            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot be started: {why}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot start: {reason}") from None
 
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
@@ -317,7 +317,7 @@ class _HttpServer:
 
             return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
         except StopIteration:
-            raise ValueError("the reply has no answer to the request") from None
+            raise ValueError("the server's reply has no answer to the request") from None
         finally:
             connection.close()
 
@@ -346,7 +346,7 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
     while line := reply.readline(_MOST_BYTES + 1):
         size += len(line)
         if size > _MOST_BYTES:
-            raise ValueError(f"an answer exceeds {_MOST_BYTES:,} bytes")
+            raise ValueError(f"the server's answer exceeds {_MOST_BYTES:,} bytes")
 
         text = line.decode("utf-8", "replace")
         if not is_stream or text.startswith("data:"):
@@ -362,7 +362,7 @@ def _as_object(text: str) -> Message:
     """Return the JSON object of a message, or raise ValueError."""
     value = loads(text)
     if not isinstance(value, dict):
-        raise ValueError("an answer is not a JSON object")
+        raise ValueError("the server's answer is not a JSON object")
     return value
 
 

@@ -269,8 +269,8 @@ class LiveServer:
 
         if live.state != self.recording.start:
             raise self._gone_error(
-                "the server did not start in the recorded state: put the text '{folder}' into its command, which "
-                f"stands for a new folder, or, if the server has changed, delete {self.recording.path}"
+                "the server did not start in the recorded state; write '{folder}' (a new folder) into the command, "
+                f"or delete {self.recording.path} to record the server again"
             )
         return live
 
@@ -297,7 +297,7 @@ class LiveServer:
             if live.state != call.after:
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 raise self._gone_error(
-                    f"the state after {text} differs from the recording (random ids?): remove {call.call} from "
+                    f"the state after {text} differs from the recording (random ids?); remove {call.call} from "
                     f"state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
         return live
@@ -352,7 +352,7 @@ class LiveServer:
         if files is None:
             raise self._gone_error(
                 "the server's files cannot be recorded, because its folder is missing, contains a link or exceeds "
-                f"1 MB: remove {FILES} from state_from in {self._file}"
+                f"1 MB; remove {FILES} from state_from in {self._file}"
             )
         return self._redactor.answer(files)
 

@@ -66,8 +66,8 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
     """
     path = parse_path(found[1].strip())
     if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
-        known = ", ".join(f"sample.{name}" for name in _OF_SAMPLE)
-        raise ValueError(f"the variable {clean(found[0], 80)} is unknown; known: item.NAME, {known}")
+        known = " or ".join(f"sample.{name}" for name in _OF_SAMPLE)
+        raise ValueError(f"the variable {clean(found[0], 80)} is unknown; use item.NAME or {known}")
     return path
 
 
@@ -81,7 +81,7 @@ def fill_template(template: str, values: Mapping[str, object]) -> str:
     def text(found: re.Match[str]) -> str:
         value = find_value(values, path_of(found))
         if isinstance(value, Missing):
-            raise ValueError(f"the row has no value for {clean(found[0], 80)}")
+            raise ValueError(f"the row has no value for the variable {clean(found[0], 80)}")
         return value if isinstance(value, str) else dumps(value).decode()
 
     return VARIABLE.sub(text, template)

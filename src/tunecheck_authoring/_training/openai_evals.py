@@ -98,7 +98,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
     """
     item, sample = record.get("item", record.get("datasource_item")), record.get("sample")
     if not isinstance(item, dict):
-        raise ConversationError("has no object 'item' or 'datasource_item'")
+        raise ConversationError("the record must have an object 'item' or 'datasource_item'")
     sample = sample if isinstance(sample, dict) else {}
     try:
         messages: list[JSON] = [
@@ -131,12 +131,12 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         ValueError: the grader lacks a key, or its template cannot be converted.
     """
     if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
-        raise ValueError(f"the {grader.type} grader lacks {lacking[0]}")
+        raise ValueError(f"the {grader.type} grader needs the key {lacking[0]!r}")
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
         source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
         if printable(source) != re.sub(r"\s", " ", source):
-            raise ValueError("the source contains invisible characters")
+            raise ValueError("`source` contains invisible characters; remove these characters")
         return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
 
     if isinstance(grader.input, list):
@@ -183,7 +183,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"a prompt file would misread {misread[0].strip()!r} as syntax; write this judge by hand")
+        raise ValueError(f"{misread[0].strip()!r} would be syntax in a prompt file; write this judge by hand")
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
@@ -203,7 +203,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
     if "${" in head:
-        raise ValueError("a prompt file would read '${' as a reference; write this judge by hand")
+        raise ValueError("'${' would be a reference in a prompt file; write this judge by hand")
     return f"---\n{head}---\n{body}\n"
 
 
@@ -218,7 +218,7 @@ def _jinja(found: re.Match[str]) -> str:
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
 
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(f"a judge cannot use {found[0]}; known: sample.output_text, sample.output_tools")
+        raise ValueError(f"a judge has no {found[0]}; use sample.output_text or sample.output_tools")
     return "{{ response }}"
 
 
@@ -230,7 +230,7 @@ def _text(content: JSON) -> str:
     """
     texts = content_parts({"content": content})
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a message has a part that is not text, such as an image")
+        raise ValueError("all parts of a message must be text, but one is not (such as an image)")
     return "".join(map(str, texts))
 
 

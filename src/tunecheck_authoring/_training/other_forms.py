@@ -63,7 +63,7 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
     """
     conversation = record.get("conversations")
     if not isinstance(conversation, list):
-        raise ConversationError("'conversations' is not a list of turns")
+        raise ConversationError("'conversations' must be a list of turns")
 
     columns = {key: value for key, value in record.items() if key not in _CONVERSATION}
     turns = Turns(f"sharegpt-{number}", as_tools(record.get("tools"), "'tools'"), columns)
@@ -98,7 +98,7 @@ def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
             if role == "call":
                 reading = read_calls(value)
                 if not reading.complete_calls:
-                    raise turns.error(reading.problem or "holds no call that can be read")
+                    raise turns.error(reading.problem or "the turn contains no call that can be read")
                 turns.answer(reading.text.strip(), reading.calls, trained=is_trained)
             elif role == "assistant":
                 turns.answer(value, (), trained=is_trained)
@@ -109,14 +109,14 @@ def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
 def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
     """Return the role, the text and the weight (None if missing) of a turn, or raise ConversationError."""
     if not isinstance(turn, dict):
-        raise turns.error("is not an object with 'from' and 'value'")
+        raise turns.error("the turn must be an object with 'from' and 'value'")
 
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
-        raise turns.error(f"{str(name)[:60]!r} is not a known speaker{did_you_mean(str(name)[:60], _ROLES)}")
+        raise turns.error(f"there is no speaker {str(name)[:60]!r}{did_you_mean(str(name)[:60], _ROLES)}")
 
     if not isinstance(value, str):
-        raise turns.error("'value' is not text")
+        raise turns.error("'value' must be text")
     return _ROLES[name], value, turn.get("weight")
 
 
@@ -174,7 +174,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     """
     query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
-        raise ConversationError("'query' is not a text, or is blank")
+        raise ConversationError("'query' must be a non-empty text")
 
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
@@ -208,7 +208,7 @@ def _with_schema(tool: JSON) -> JSON:
     required: list[JSON] = []
     for name, declared in parameters.items():
         if not isinstance(declared, dict):
-            raise ConversationError(f"the parameter {name[:100]!r} in 'tools' is not an object")
+            raise ConversationError(f"the parameter {name[:100]!r} in 'tools' must be an object")
         kind, optional, _ = str(declared.get("type", "")).partition(", optional")
         properties[name] = {key: value for key, value in declared.items() if key != "type"} | _schema(kind)
         if not optional and "default" not in declared:
@@ -327,7 +327,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
 
     before = chat[: marks[0].start()] if marks else chat
     if before.strip():
-        raise ConversationError("'chat' does not begin with USER: or ASSISTANT:")
+        raise ConversationError("'chat' must begin with USER: or ASSISTANT:")
     # Each assistant turn may become a row that repeats the whole chat before it.
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
         raise ConversationError(f"'chat' is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
