@@ -79,7 +79,7 @@ def _quotes_in_reply(given: FinishedTest) -> float:
     quote, turn = expected_quote(given)
     since = texts(given.since_question)
     if not since:
-        raise UndecidedError("the replies since the question are unknown")
+        raise UndecidedError("the row has no replies since the request")
     return float([number for number, reply in enumerate(since, 1) if quote in letters(reply)] == [turn])
 
 

@@ -139,7 +139,7 @@ def agent_for(
         return EndpointAgent(endpoint, tokenizer, max_prompt_size)
     if max_prompt_size is not None:
         raise ConfigurationError(
-            f"endpoint {endpoint.name!r} keeps the conversation itself: leave out max_prompt_size (--max-prompt-size)"
+            f"endpoint {endpoint.name!r} keeps the conversation itself; leave out max_prompt_size (--max-prompt-size)"
         )
     return RememberingAgent(endpoint, conversation)
 
@@ -279,7 +279,7 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int,
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
-            f"endpoint {name!r}: the reply has {len(text):,} characters; the limit is {MAX_REPLY_CHARACTERS:,}",
+            f"endpoint {name!r}: the reply has {len(text):,} characters, over the limit of {MAX_REPLY_CHARACTERS:,}",
             request_id=completion.request_id,
         )
 
@@ -304,7 +304,7 @@ def _to_utc(at_us: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     except OverflowError:
-        raise ConfigurationError("the tests' waits end after the year 9999: shorten the waits") from None
+        raise ConfigurationError("the tests' waits end after the year 9999; shorten the waits") from None
 
 
 _REPLY = "/reply"
@@ -324,7 +324,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         """Raise ConfigurationError for keys of model endpoints, which do not apply to an agent."""
         for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
             if definition.data.get(key) is not None:
-                raise definition.at(key).error("does not apply to a memory agent: leave it out")
+                raise definition.at(key).error("this key does not apply to a memory agent; leave out the key")
         super().__init__(definition)
 
     async def reply(
@@ -381,7 +381,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
 def _check_no_error(reply: JSON) -> None:
     """Accept any answer; raise UnreadableReplyError if it reports an error."""
     if endpoints.says_error(reply):
-        raise endpoints.UnreadableReplyError("the agent answered with an error")
+        raise endpoints.UnreadableReplyError("the agent's answer reports an error")
 
 
 def _sibling_url(url: str, path: str) -> str:
@@ -409,5 +409,5 @@ def _only_message(request: ChatRequest) -> str:
     texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
 
     if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
-        raise ValueError("a memory agent keeps the conversation itself: send a single user message of text")
+        raise ValueError("a memory agent keeps the conversation itself; send a single user message of text")
     return "\n\n".join(filter(None, texts))

@@ -192,7 +192,7 @@ class _Reader:
         data_sets: dict[str, DataSet] = {}
         for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
             if kind.title in data_sets:
-                problem = f"the data set {kind.title!r} is listed twice: list it once"
+                problem = f"the data set {kind.title!r} is listed twice; list it once"
                 raise self._mistake(("datasets", "datasets", index), problem)
             data_sets[kind.title] = self._data_set(entry, kind, shared, ("datasets", "datasets", index, "args"))
 
@@ -269,7 +269,7 @@ MAX_BYTES = 16 << 20
 
 _UNSAFE = frozenset('/\\:*?"<>|\0')
 
-_ADVICE = "give --regenerate to make new definitions, or --reuse to use these"
+_ADVICE = "give --regenerate to make new definitions, or --reuse to use the existing ones"
 
 Mode = Literal["reuse", "regenerate"]
 
@@ -315,7 +315,7 @@ def make_definitions(
     """
     stored = {data_set.title: _read_stored(folder / data_set.title) for data_set in configuration.data_sets}
     lacking_texts = {
-        data_set.title: f"{data_set.name} needs texts: give a folder of .txt or .jsonl files with --texts"
+        data_set.title: f"{data_set.name} needs texts; give a folder of .txt or .jsonl files with --texts"
         for data_set in _without_texts(configuration, making)
         if not stored[data_set.title]
     }
@@ -325,12 +325,12 @@ def make_definitions(
     elif mode is None:
         _check_record(configuration, folder, lacking_texts)
     elif missing := [title for title, tests in stored.items() if not tests and title not in lacking_texts]:
-        raise ConfigurationError(f"{folder}: has no definitions of {missing[0]}; give --regenerate")
+        raise ConfigurationError(f"{folder}: the definitions of {missing[0]} are missing; make them with --regenerate")
 
     definitions = tuple(test for tests in stored.values() for test in tests)
     if not definitions:
         reasons = "; ".join(f"{title}: {reason}" for title, reason in lacking_texts.items())
-        raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
+        raise ConfigurationError(f"{configuration.path}: no data set can run ({reasons})")
 
     if count is not None:
         _check_spans(configuration, definitions, count)
@@ -350,7 +350,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
         tokens = sum(count(line) + MESSAGE_TOKENS for line in definition.script)
         if tokens >= spans[definition.title]:
             raise ConfigurationError(
-                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and does not fit into its "
+                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and exceeds its "
                 f"memory_span of {spans[definition.title]:,} tokens; increase memory_span, or leave the data set out"
             )
 
@@ -360,14 +360,14 @@ def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[
 
     The keys of `left_out` are the titles of data sets that are left out.
     """
-    missing = f"{folder}: the record of its definitions, {RECORD}, is missing; {_ADVICE}"
+    missing = f"{folder}: {RECORD}, the record of the definitions, is missing; {_ADVICE}"
     record = plugins.read_object(folder / RECORD, missing)
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
 
     if difference := _difference(record, wanted):
-        problem = f"its definitions were made from another configuration: {difference}"
-        raise ConfigurationError(f"{folder}: {problem}; {_ADVICE}")
+        changed = f"the definitions were made from another configuration ({difference})"
+        raise ConfigurationError(f"{folder}: {changed}; {_ADVICE}")
 
 
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> dict[str, list[MemoryTest]]:
@@ -490,7 +490,7 @@ def read_definition(file: Path | str) -> MemoryTest:
     try:
         content = loads(raw)
     except ValueError as error:
-        raise DataError(f"{path}: not JSON: {error}") from None
+        raise DataError(f"{path}: is not JSON: {error}") from None
 
     if isinstance(content, dict):
         content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
@@ -521,7 +521,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"{definition.id!r}: {name!r} cannot be a file name: choose another name")
+            raise DataError(f"{definition.id!r}: {name!r} cannot be a file name; choose another name")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

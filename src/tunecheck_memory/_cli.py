@@ -103,16 +103,14 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     2 wrong use or configuration
     """
     if options.resume is not None and options.fresh:
-        raise ConfigurationError("--resume continues a run, --fresh starts a new one: give only one of them")
+        raise ConfigurationError("--resume and --fresh exclude each other; give only one of them")
     if options.regenerate and options.reuse:
-        raise ConfigurationError(
-            "--regenerate makes new definitions, --reuse keeps the existing ones: give only one of them"
-        )
+        raise ConfigurationError("--regenerate and --reuse exclude each other; give only one of them")
 
     options, trust = cli.begin(options, invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
-        raise ConfigurationError(f"nothing to run: give {missing}, or --resume RUN")
+        raise ConfigurationError(f"there is nothing to run; give {missing}, or --resume RUN")
 
     outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)

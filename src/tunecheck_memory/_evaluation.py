@@ -214,13 +214,13 @@ def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
     # Words can judge the restaurant's replies; see WordJudge.
     asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
     if asking:
-        raise ConfigurationError(f"{asking}: these tests ask a judge; name its model with --judge")
+        raise ConfigurationError(f"the tests {asking} need a judge; name the judge's model with --judge")
 
     scored = ", ".join(kind.title for kind in kinds if kind.judged)
     if scored and not unjudged:
         raise ConfigurationError(
-            f"{scored}: only a judge can score these tests; name its model with --judge, or leave them unscored with "
-            "--unjudged"
+            f"only a judge can score the tests {scored}; name the judge's model with --judge, or leave these tests "
+            "unscored with --unjudged"
         )
 
 
@@ -231,7 +231,7 @@ def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) 
 
     missing = {
         "consults": "word rules judged the replies during the tests; to judge with a model, give --judge",
-        "judged": "not scored, because only a judge can score these tests; name its model with --judge",
+        "judged": "not scored, because only a judge can score these tests; name the judge's model with --judge",
     }
     for needs, note in missing.items() if judge is None else ():
         if titles := ", ".join(kind.title for kind in kinds if getattr(kind, needs)):
@@ -338,7 +338,7 @@ class MemoryTarget(EndpointTargetBase):
             ConfigurationError: The log was begun with other settings.
         """
         if context.folder is None:
-            raise RunError("a memory session writes its events to a run's folder: start it with evaluate()")
+            raise RunError("a memory session needs the folder of a run; start the session with evaluate()")
         if not self._running:
             self.prepare(context.folder)
 
@@ -465,7 +465,7 @@ class _Running:
             return future.result()
         # Raises the session's error, if it failed.
         self._task.result()
-        raise RunError(f"the conversation ended before the test {test!r} did")
+        raise RunError(f"the conversation ended before the test {test!r} ended")
 
     async def close(self) -> None:
         """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""
@@ -583,7 +583,7 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     )
     score: object = test.kind.score(given)
     if score is not None and not isinstance(score, Score):
-        raise TypeError(f"the score of {state.id} is a {type(score).__name__}; expected a Score, or None")
+        raise TypeError(f"score() of the test {state.id} must return a Score or None, not {type(score).__name__}")
     return score
 
 

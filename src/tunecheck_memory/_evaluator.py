@@ -79,7 +79,7 @@ def _value(value: object, name: str) -> JSON:
     try:
         return plain(value.tolist() if hasattr(value, "tolist") else value)
     except TypeError as error:
-        raise ValueError(f"{name} cannot be read: {error}") from None
+        raise ValueError(f"the column {name} cannot be read: {error}") from None
 
 
 def _as_list(value: object, name: str) -> list[JSON]:

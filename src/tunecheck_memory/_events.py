@@ -274,8 +274,8 @@ class EventLog:
 
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"{path.parent.name} was started with different settings ({', '.join(changed)}): "
-                "restore them, or start a new run with --fresh"
+                f"{path.parent.name} was started with different settings ({', '.join(changed)}); "
+                "restore the settings, or start a new run with --fresh"
             )
 
         self.start_us = header.start
@@ -350,7 +350,7 @@ def _read_whole(path: Path) -> _Log:
     log = _read_until_damage(path)
     if log.problem is not None:
         raise RunError(
-            f"{path}: {log.problem}; restore the file, cut it at the damage with --accept-damage (accept_damage=True), "
+            f"{path}: {log.problem}; restore the file, cut off the damage with --accept-damage (accept_damage=True), "
             "or start a new run with --fresh"
         )
     return log
@@ -410,7 +410,7 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     elif is_next and isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
-        raise ValueError("the record does not follow the previous record")
+        raise ValueError("records are missing before this record")
 
 
 def _is_complete(event: Event) -> bool:

@@ -66,7 +66,7 @@ class EndpointJudge:
             raise ConfigurationError(f"the name of the question {purpose!r} must consist of letters, digits and _")
         file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():
-            raise ConfigurationError(f"the question {purpose!r} has no prompt: create {self._folder / file.name}")
+            raise ConfigurationError(f"the question {purpose!r} has no prompt; create {self._folder / file.name}")
         return _Question(file, self.endpoint)
 
 

@@ -85,7 +85,7 @@ class AskJudge:
     def __post_init__(self) -> None:
         """Raise ValueError or TypeError for a purpose that is not text or values without a JSON form."""
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
-            raise ValueError("AskJudge: purpose must be a text, and values a dict of JSON values")
+            raise ValueError("AskJudge: purpose must be text, and values must be a dict of JSON values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))
 
         if marked != len(self.waits):
-            raise ValueError(f"is_question ({marked}) and waits ({len(self.waits)}) must be equally long")
+            raise ValueError(f"is_question has {marked} entries and waits {len(self.waits)}; give both the same number")
         if marked != lines and not (self.is_temporal and marked == lines + 1):
-            raise ValueError(f"script ({lines}) and is_question ({marked}) must be equally long")
+            raise ValueError(f"script has {lines} entries and is_question {marked}; give both the same number")
 
     @property
     def id(self) -> str:
@@ -283,7 +283,7 @@ class Kind:
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return one test. A kind implements this method or `definitions`."""
-        raise ConfigurationError(f"the kind {type(self).__name__} lacks a method: add definition() or definitions()")
+        raise ConfigurationError(f"the kind {type(self).__name__} makes no tests; add definition() or definitions()")
 
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
         """Run a test: yield its steps and get the reply to each. Return its points, or None to score it by `score`.
@@ -310,7 +310,7 @@ class Kind:
 
         A kind with temporal tests implements this method.
         """
-        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests: add temporal_question()")
+        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests; add temporal_question()")
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies.
@@ -372,7 +372,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         path = ((folder or Path()) / name).resolve()
         if not path.is_file():
             raise PluginError(
-                f"{path}: there is no such file; give the path of a data set relative to the configuration's folder"
+                f"{path}: there is no such file; give the data set's path relative to the configuration's folder"
             )
         if trust is not None:
             trust.check(path, "run its code as a kind of memory test", folder=GROUP)
@@ -385,7 +385,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         loaded = find(GROUP, name, among=installed, trust=trust)
 
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
-        problem = "is not a kind of memory test: it must be a class derived from tunecheck_memory.Kind"
+        problem = "is not a kind of memory test; give a class derived from tunecheck_memory.Kind"
         raise PluginError(f"{name!r} {problem}")
     return loaded
 
@@ -404,7 +404,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
     known = kind.argument_names()
     for name in arguments:
         if name not in known:
-            hint = did_you_mean(name, known) or "; it takes none"
+            hint = did_you_mean(name, known) or "; leave out the argument"
             raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
 
     try:
@@ -415,7 +415,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         problem = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(f"the data set {kind.name!r} fails with these arguments: {problem}") from error
+        raise ConfigurationError(f"the data set {kind.name!r} fails with the given arguments: {problem}") from error
 
 
 def shipped_kind(title: str) -> type[Kind] | None:

@@ -85,7 +85,7 @@ class Task:
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-            raise RunError(f"the test {self.id!r} could not continue: {type(error).__name__}: {error}") from error
+            raise RunError(f"the test {self.id!r} failed: {type(error).__name__}: {error}") from error
 
     def _advance(self) -> Step | None:
         """Return the generator's next step, or None at its end; raise ValueError for anything but steps and points."""
@@ -193,9 +193,7 @@ class Scheduler:
 
         for test in ordered:
             if test.id in self.tasks:
-                raise ValueError(
-                    f"two tests have the id {test.id!r}: their kind must give each test a different example"
-                )
+                raise ValueError(f"two tests have the id {test.id!r}; give each test of their kind a different example")
             self.tasks[test.id] = Task(test, settings.wording, lambda: self.now_us)
             self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 

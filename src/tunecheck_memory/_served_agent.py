@@ -135,7 +135,7 @@ class NoteAgent(Service):
             BadRequestError: the request has no message.
         """
         if message.message is None:
-            raise BadRequestError("message: is missing")
+            raise BadRequestError("the request's body has no `message`")
         if message.suggested_reply is not None:
             return message.suggested_reply
         candidates = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))

@@ -326,8 +326,8 @@ class Session:
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
                     f"event {self._number} was {_effect_text(event.effect)}, but would now be "
-                    f"{_effect_text(effect)}: the definitions, the settings or the program have changed; "
-                    "restore them, or start a new run with --fresh"
+                    f"{_effect_text(effect)}, because definitions, settings or the program changed; "
+                    "undo the change, or start a new run with --fresh"
                 )
             effect = await self._settle(schedule, event.effect, await self._repeat(event))
 
@@ -385,7 +385,7 @@ class Session:
             SessionStoppedError: `stop` was called.
         """
         if self._stopping.is_set():
-            raise SessionStoppedError("the session was stopped")
+            raise SessionStoppedError("the memory session was stopped")
 
         # A jump is a call only if the agent is informed of it (`--clock mirrored`).
         is_call = isinstance(effect, effects.Send | effects.Consult | effects.ResetAgent)
@@ -414,7 +414,7 @@ class Session:
             await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
             if jump.done():
                 return jump.result()
-            raise SessionStoppedError("the session was stopped")
+            raise SessionStoppedError("the memory session was stopped")
         finally:
             jump.cancel()
             stop.cancel()
@@ -457,7 +457,7 @@ class Session:
         return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
 
-_WINDOW_ADVICE = "; the conversation no longer fits the model: give --max-prompt-size N below its context window"
+_WINDOW_ADVICE = "; the conversation no longer fits the model; give --max-prompt-size N below the context window"
 
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:

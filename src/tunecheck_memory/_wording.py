@@ -77,13 +77,13 @@ class Menu:
         for section, entries in sections.items():
             if section != DRINKS and len(set(entries)) < 3:
                 raise ConfigurationError(
-                    f"{source}: the section {section!r} needs three entries or more: one that is sold out, "
-                    "a replacement, and one that the waiter brings by mistake"
+                    f"{source}: the section {section!r} needs at least three different entries: "
+                    "a sold-out dish, its replacement, and a dish that the waiter brings by mistake"
                 )
 
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if not menu.dishes:
-            raise ConfigurationError(f"{source}: the menu has no section of dishes besides {DRINKS!r}: add one")
+            raise ConfigurationError(f"{source}: the menu has no section of dishes besides {DRINKS!r}; add a section")
         return menu
 
     @classmethod
@@ -271,7 +271,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
         read = [read_as(each, _Pair, f"{file}, line {line}", error=DataError) for line, each in records]
 
     if not read:
-        raise DataError(f"{file}: holds no questions: add one")
+        raise DataError(f"{file}: contains no questions; add a question")
     return FillerPool(tuple((each.question, each.answer) for each in read), file.name)
 
 

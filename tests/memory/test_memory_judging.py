@@ -155,7 +155,7 @@ def test_a_workspaces_prompt_answers_a_question_of_ones_own(cwd: Path) -> None:
 
 
 def test_a_question_without_a_prompt_says_which_file_to_write(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"'haiku' has no prompt: create .*memory_haiku\.prompty$"):
+    with pytest.raises(ConfigurationError, match=r"'haiku' has no prompt; create .*memory_haiku\.prompty$"):
         ask(EndpointJudge(Scripted(), tmp_path), AskJudge("haiku", {}))
 
 

@@ -157,7 +157,7 @@ def make(folder: Path, nonsense: int = 0, count: int = 1) -> list[MemoryTest]:
 
 
 def test_without_a_generator_it_says_what_to_give() -> None:
-    with pytest.raises(ConfigurationError, match="with --generator, or existing definitions with --definitions"):
+    with pytest.raises(ConfigurationError, match="with --generator, or give existing definitions with --definitions"):
         find_kind("conflicting_personal_info").definitions(1, GenerationContext(0, 32_000))
 
 
@@ -174,7 +174,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_again(tmp_path: Path) -> None:
 
 
 def test_a_generator_that_never_writes_anything_usable_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ReplyError, match="writer wrote nothing usable in 5 attempts: there is no JSON in the text"):
+    with pytest.raises(ReplyError, match="writer wrote no usable test in 5 attempts: the text contains no JSON"):
         make(tmp_path, nonsense=99)
 
 

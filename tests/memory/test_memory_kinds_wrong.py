@@ -72,7 +72,7 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
     write(steps=steps)
     with pytest.raises(RunError) as stopped:
         had()
-    assert "stopped: the test 'Own - 0' could not continue: " in str(stopped.value)
+    assert "stopped: the test 'Own - 0' failed: " in str(stopped.value)
     assert said in str(stopped.value)
     assert "\n" not in str(stopped.value)
     write(steps="return Points(1, 1, ())")
@@ -84,7 +84,7 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
 
 def test_a_question_that_nobody_can_judge_stops_the_run_and_is_no_error_of_every_test() -> None:
     write(steps="yield AskJudge('ripe', {})")
-    with pytest.raises(RunError, match="stopped: the question 'ripe' cannot be answered by comparing text"):
+    with pytest.raises(RunError, match="stopped: the question 'ripe' needs a judge"):
         had()
     (found,) = list_runs(Path("eval_results"))
     assert found.status() == "stopped"
@@ -95,4 +95,4 @@ def test_a_score_that_is_none_is_the_error_of_its_test_alone() -> None:
     outcome = had()
     assert (outcome.result.row_count, outcome.result.failed_row_count) == (4, 2)
     errors = [str(row.get("error.target") or row) for row in Run(outcome.result.run_dir).rows()][-2:]
-    assert all("is a str; expected a Score, or None" in error for error in errors)
+    assert all("must return a Score or None, not str" in error for error in errors)

@@ -263,9 +263,7 @@ def test_it_scores_the_references_visits_as_their_judge_did_in_85_percent(shared
 
 
 def test_a_question_that_it_does_not_know_is_refused_with_what_to_do() -> None:
-    with pytest.raises(
-        ConfigurationError, match="'haiku' cannot be answered by comparing text: give a judge model with --judge"
-    ):
+    with pytest.raises(ConfigurationError, match="'haiku' needs a judge; name the judge's model with --judge"):
         asyncio.run(WordJudge().ask(AskJudge("haiku", {}), key="k"))
 
 

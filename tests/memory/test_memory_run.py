@@ -317,7 +317,8 @@ def test_tests_that_only_a_judge_can_score_are_refused_before_anything_is_said(w
     (workspace / "small.yml").write_text(CONFIG + f"    - name: {kind}\n")
     agent = Recalling()
     with pytest.raises(
-        ConfigurationError, match=r"only a judge can score these tests; name its model with --judge.*--unjudged"
+        ConfigurationError,
+        match=r"only a judge can score the tests .*; name the judge's model with --judge.*--unjudged",
     ):
         had(agent)
     assert agent.calls == 0 and not (workspace / "eval_results").exists()
@@ -327,7 +328,7 @@ def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one
     (workspace / "quiz.py").write_text(ASKING, "utf-8")
     (workspace / "small.yml").write_text(CONFIG + "    - name: quiz.py\n")
     agent = Recalling()
-    with pytest.raises(ConfigurationError, match="Quiz: these tests ask a judge; name its model with --judge"):
+    with pytest.raises(ConfigurationError, match="the tests Quiz need a judge; name the judge's model with --judge"):
         had(agent, unjudged=True)
     assert agent.calls == 0
 
@@ -373,7 +374,7 @@ def events_of(run: Path) -> list[Any]:
 
 
 def stopped_at_its_window() -> Run:
-    with pytest.raises(RunError, match=r"no longer fits the model: .*--max-prompt-size N"):
+    with pytest.raises(RunError, match=r"no longer fits the model; .*--max-prompt-size N"):
         had(Narrow(500))
     (run,) = list_runs(Path("eval_results"))
     return run

@@ -152,7 +152,7 @@ def test_a_reply_that_nobody_can_read_is_charged_and_a_resumed_run_knows_of_it(t
 
 async def test_outside_of_a_run_there_is_nowhere_to_keep_events() -> None:
     target = target_of(Model())
-    with pytest.raises(RunError, match="writes its events to a run's folder"):
+    with pytest.raises(RunError, match="needs the folder of a run"):
         await target.answer(Row(0, "Colours - 0", {}, "f"), CallContext("run", "Colours - 0", "h"))
 
 
@@ -175,7 +175,7 @@ def test_the_fingerprint_says_whether_the_same_would_be_said(tmp_path: Path) -> 
 
 def test_a_prompt_size_that_an_agent_could_not_heed_is_refused_before_anything_is_asked() -> None:
     agent: Any = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:9", "auth": {"type": "none"}})
-    with pytest.raises(ConfigurationError, match="keeps the conversation itself: leave out max_prompt_size"):
+    with pytest.raises(ConfigurationError, match="keeps the conversation itself; leave out max_prompt_size"):
         target_of(agent, max_prompt_size=100)
 
 

@@ -65,7 +65,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     books = {file: _read_book(file) for file in files if file.suffix.lower() == ".txt"}
 
     if not passage_files and not books:
-        raise ConfigurationError(f"{path}: holds no texts; add .txt files (books) or .jsonl files (passages)")
+        raise ConfigurationError(f"{path}: contains no texts; add .txt files (books) or .jsonl files (passages)")
     of_books = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
     return of_books + [passage for file in passage_files for passage in _read_passages(file, split)]
 
@@ -111,8 +111,8 @@ class _Passage:
 
         if len(chosen) < count:
             raise DataError(
-                f"{self.where}: a question needs {count} different beginnings of other chapters as wrong options, "
-                f"but there are only {len(chosen)}"
+                f"{self.where}: a question needs {count} beginnings of other chapters as wrong options, but there are "
+                f"only {len(chosen)}; add more chapters"
             )
         return chosen
 
@@ -158,7 +158,7 @@ def _read_book(file: Path) -> list[tuple[str, str]]:
         _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{file}, line {line}: not UTF-8; save the file as UTF-8") from None
+        raise DataError(f"{file}, line {line}: is not UTF-8; save the file as UTF-8") from None
     return [(heading, text) for heading, text in zip(parts[::2], parts[1::2], strict=True) if text.strip()]
 
 
@@ -222,12 +222,12 @@ class ChapterBreak(Kind):
             ConfigurationError: There are no texts, or too few passages.
         """
         if making.texts is None:
-            raise ConfigurationError("chapterbreak needs texts: give their folder with --texts")
+            raise ConfigurationError("chapterbreak needs texts; give the folder of the texts with --texts")
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
             raise ConfigurationError(
-                f"{making.texts}: chapterbreak needs {count} passages, but there are {len(passages)} "
-                "(one per line of a .jsonl file, one per chapter of a .txt file after the first chapter)"
+                f"{making.texts}: chapterbreak needs {count} passages, but has {len(passages)}; add texts "
+                "(a .jsonl file has a passage per line, a .txt file one per chapter after the first)"
             )
 
         making.random(self.title, "texts").shuffle(passages)

@@ -143,7 +143,7 @@ class ConflictingPersonalInfo(Kind):
         generator = making.generator
         if generator is None:
             raise ConfigurationError(
-                "a model writes the content of conflicting_personal_info: give its endpoint with --generator, or "
+                "a model writes the content of conflicting_personal_info; name the model with --generator, or give "
                 "existing definitions with --definitions"
             )
 
@@ -179,7 +179,7 @@ class ConflictingPersonalInfo(Kind):
                 problem = str(error)
             else:
                 return scripted_test(self, example, content, [question], [answer])
-        raise ReplyError(f"{generator.name} wrote nothing usable in {ATTEMPTS} attempts: {problem}")
+        raise ReplyError(f"the generator {generator.name} wrote no usable test in {ATTEMPTS} attempts: {problem}")
 
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]

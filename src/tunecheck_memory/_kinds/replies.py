@@ -45,7 +45,7 @@ def last_reply(given: FinishedTest) -> str:
 def all_replies(given: FinishedTest) -> list[str]:
     """Return the replies to the questions; raise UndecidedError if there is no reply."""
     if not (answers := texts(given.responses)):
-        raise UndecidedError("there is no reply to score")
+        raise UndecidedError("the row has no reply to score")
     return answers
 
 
@@ -186,7 +186,7 @@ def read_lenient(text: str) -> JSON:
     body = fenced[1] if fenced else text
     opening = re.search(r"[\[{]", body)
     if opening is None:
-        raise ValueError("there is no JSON in the text")
+        raise ValueError("the text contains no JSON")
     body = body[opening.start() :]
 
     # First strict JSON from the bracket on. If that fails, rewrite the value in Python's syntax and read it so.

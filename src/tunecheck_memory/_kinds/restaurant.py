@@ -143,7 +143,7 @@ class Restaurant(Kind):
 
     def score(self, given: FinishedTest) -> Score | None:
         """Raise UndecidedError, because a visit counts its points itself while it runs; this test has none."""
-        raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
+        raise UndecidedError("the row has no points, which a restaurant test counts during the run")
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return an empty script: the messages depend on the replies."""
@@ -409,9 +409,7 @@ class WordJudge:
                 recalls = bool(drinks) and not _FORGOT.search(reply) and all(_recalls(each, reply) for each in drinks)
                 answer = {"recalls": recalls}
             case purpose:
-                raise ConfigurationError(
-                    f"the question {purpose!r} cannot be answered by comparing text: give a judge model with --judge"
-                )
+                raise ConfigurationError(f"the question {purpose!r} needs a judge; name the judge's model with --judge")
         return dumps(answer).decode()
 
 
