@@ -238,7 +238,8 @@ class _Values:
             return self._mapping(node, path)
         assert isinstance(node, yaml.ScalarNode)
         if node.tag == _STR_TAG or node.style is not None:  # quoted
-            return str(node.value)
+            # PyYAML reads "\ud83d\ude00", JSON's escape of one character, as two halves.
+            return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
 
         try:
             return _read_scalar(node.value)

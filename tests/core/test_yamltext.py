@@ -42,6 +42,10 @@ def test_an_empty_document_is_null(text: str) -> None:
     assert yamltext.parse_yaml(text, "x") is None
 
 
+def test_a_character_written_as_two_escapes_is_one_as_in_json() -> None:
+    assert yamltext.parse_yaml('{"a": "\\ud83d\\ude00", "b": "\\ud83d"}', "x") == {"a": "\U0001f600", "b": "\ud83d"}
+
+
 def test_a_byte_order_mark_is_accepted() -> None:
     assert yamltext.parse_yaml(b"\xef\xbb\xbfa: 1", "x") == {"a": 1}
     assert yamltext.parse_yaml("\ufeffa: 1", "x") == {"a": 1}

@@ -113,7 +113,9 @@ class TownKind(Kind):
 
         The top of the module lists the readings of a reply, in their order.
         """
-        reply, steps = plain_words(last_reply(given)), _expected_steps(expected_text(given))
+        # "2½ km" and "½ km" become "2.5 km" and "0.5 km".
+        reply = re.sub("([0-9]?)½", lambda half: f"{half[1] or 0}.5", plain_words(last_reply(given)))
+        steps = _expected_steps(expected_text(given))
         expected, destination = _displacement(steps), steps[-1]["end"]
 
         # The destination must be the last of the places, and it may occur earlier on the way.
