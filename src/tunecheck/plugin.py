@@ -39,7 +39,7 @@ _EVALUATORS = {
     "multi_turn_state": ("tunecheck.evaluators._multi_turn_state:MultiTurnStateEvaluator", "State after every turn."),
     "difference": ("tunecheck.evaluators._judges.shipped:DifferenceEvaluator", "A model names the differences."),
     "relevance": ("tunecheck.evaluators._judges.shipped:RelevanceEvaluator", "A model rates the response's relevance."),
-    "groundedness": ("tunecheck.evaluators._judges.shipped:GroundednessEvaluator", "A model checks the context."),
+    "groundedness": ("tunecheck.evaluators._judges.shipped:GroundednessEvaluator", "Is the response supported?"),
     "call_judge": ("tunecheck.evaluators._judges.shipped:CallJudgeEvaluator", "A model judges the calls."),
 }
 
@@ -67,7 +67,7 @@ PLUGIN = Plugin(
         "python": Extension("tunecheck.endpoints._python:PythonEndpoint", "A Python function."),
         "replay": Extension("tunecheck.endpoints._replay:ReplayEndpoint", "Recorded answers."),
         "simulated": Extension(
-            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Ground truth with random mistakes."
+            "tunecheck.endpoints._simulated:SimulatedEndpoint", "Simulated answers: ground truth with mistakes."
         ),
     },
     formats={name: Extension(f"tunecheck.formats._families:{name.replace('.', '_')}") for name in _FAMILIES},

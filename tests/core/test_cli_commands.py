@@ -137,6 +137,13 @@ def test_init_never_overwrites(tmp_path: Path) -> None:
     assert (tmp_path / "datasets" / "val.jsonl").read_text() == '{"mine": 1}\n'
 
 
+def test_init_names_the_folder_that_it_cannot_make(tmp_path: Path) -> None:
+    write_files(tmp_path, {"evaluators": "a file\n"})
+    said = inside(tmp_path, "init", ".")
+    assert said.code == 2
+    assert "evaluators: cannot be made: File exists" in said.err
+
+
 @pytest.mark.parametrize("name", ["azure_ml", "azure_openai", "openai", "simulated"])
 def test_every_endpoint_of_a_new_workspace_can_be_loaded(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, MatchEvaluator
+from tunecheck import ConfigurationError, MatchEvaluator, Metric
 from tunecheck.cli._gates import Gate, check_error_rate, parse_gate
 from tunecheck.plugins import JSON
 
@@ -79,6 +79,15 @@ def test_a_percentage_without_its_sign_is_refused_on_a_share(gate: str, words: s
 @pytest.mark.parametrize("gate", ["match>=95%", "match>=1", "match.error_count<=3", "own>=95", "own.words>=95"])
 def test_what_may_be_larger_than_1_is_held_against_any_number(gate: str) -> None:
     parse_gate(gate).check_scale({"match": MatchEvaluator(), "own": lambda response: 1})
+
+
+@pytest.mark.parametrize("name", ["own", "own.evaluator"])
+def test_the_name_of_a_declared_share_may_have_dots(name: str) -> None:
+    class Own:
+        metrics = (Metric("words.rate"),)
+
+    with pytest.raises(ConfigurationError, match=f"{name}.words.rate lies between 0 and 1"):
+        parse_gate(f"{name}.words.rate>=80").check_scale({name: Own()})
 
 
 def test_the_error_rate_is_rows_with_an_error_by_rows() -> None:

@@ -379,7 +379,7 @@ def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: in
         return Power(name, rows, margin, change, measured, 0.0)
 
     chance = chance_to_show(rows, variance, margin)
-    needed = (
-        () if chance >= ENOUGH else (rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH))
-    )
-    return Power(name, rows, margin, change, measured, chance, *needed)
+    if chance >= ENOUGH:
+        return Power(name, rows, margin, change, measured, chance)
+    pairs_needed, margin_needed = rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH)
+    return Power(name, rows, margin, change, measured, chance, pairs_needed, margin_needed)

@@ -74,7 +74,7 @@ DataCheck: TypeAlias = "Callable[[datasets.Dataset, DataCheckOptions], CheckResu
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(DataCheckOptions):
     targets: list[str] | None = argument(
-        "Data sets (a file, or e.g. bfcl:simple) and endpoints.", "WHAT…", default=None
+        "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints.", "WHAT…", default=None
     )
     dataset: list[str] | None = option("Data set to check (repeatable); --dataset may be left out.", "FILE")
     endpoint: list[str] | None = option("Endpoints to check; --endpoint may be left out.", "A,B", names=True)

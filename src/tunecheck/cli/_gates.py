@@ -173,9 +173,10 @@ class Gate:
         if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
 
-        name, _, key = self.metric.removesuffix("_score").rpartition(".")
-        declared = declared_metrics(evaluators[name]) if name in evaluators else ()
-        return any(metric.name == key and (metric.kind == "binary" or metric.range == [0, 1]) for metric in declared)
+        # Both names may contain dots.
+        metric = self.metric.removesuffix("_score")
+        declared = [(f"{name}.{each.name}", each) for name, own in evaluators.items() for each in declared_metrics(own)]
+        return any(name == metric and (each.kind == "binary" or each.range == [0, 1]) for name, each in declared)
 
     def check(
         self,

@@ -111,8 +111,7 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
 
 def _figures(line: results.RunLine) -> dict[str, JSON]:
     """Return the main figures of a run as texts by evaluator; uncalibrated judges are marked."""
-    marks = {True: " uncalibrated", False: ""}
-    return {figure.evaluator: f"{figure.text}{marks[figure.is_uncalibrated]}" for figure in line.figures}
+    return {each.evaluator: f"{each.text} uncalibrated" if each.is_uncalibrated else each.text for each in line.figures}
 
 
 def _as_json(line: results.RunLine) -> dict[str, JSON]:
@@ -247,8 +246,9 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
     from tunecheck.comparison._compare import select as select_run
 
-    details = {"metric": options.metric, "base": options.base, "results_dir": options.folder, **options.comparing}
-    selection = select_run(*options.runs, **details)
+    selection = select_run(
+        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
+    )
     view = comparison.selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)
     return EXIT_CODES[selection.decision.decision]

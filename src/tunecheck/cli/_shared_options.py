@@ -93,7 +93,9 @@ STATISTICS = "Statistics"
 class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
-    cluster: str | None = option("Column whose equal values mark dependent rows, or none.", "COLUMN", STATISTICS)
+    cluster: str | None = option(
+        "Column of dependent rows, or none; default: the data's, else a repeated …_id column.", "COLUMN", STATISTICS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,7 @@ class DecisionOptions(ComparingOptions):
     """Options of commands that decide between runs."""
 
     guard: list[str] | None = option(
-        "Keep the base if this metric or slice gets worse by more (repeatable).", "NAME:MARGIN", STATISTICS
+        "Keep the base if NAME gets worse by more than MARGIN, e.g. match:0.02 (repeatable).", "NAME:MARGIN", STATISTICS
     )
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", STATISTICS)
     confidence: float = option("Confidence level of intervals and decisions.", "C", STATISTICS, default=0.95)
@@ -149,7 +151,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
 class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
-    trust: list[str] | None = option("Load code and files that PATH names.", "PATH", RUNNING, recorded=False)
+    trust: list[str] | None = option("Load what PATH names, also code (repeatable).", "PATH", RUNNING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +171,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
-    accept_damage: bool = flag("Continue a run with lost records; its lost calls repeat.", RUNNING, recorded=False)
+    accept_damage: bool = flag("Continue a damaged run; all but score repeat lost calls.", RUNNING, recorded=False)
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
@@ -226,7 +228,9 @@ class NamesOptions(CommandOptions):
 class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
-    set: dict[str, JSON] | None = option("E.g. bleu.threshold=0.4.", "E.PARAMETER=VALUE", SCORING, acts="sets")
+    set: dict[str, JSON] | None = option(
+        "E.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
+    )
     mapping: dict[str, JSON] | None = option("E.g. 'response=${data.text}' (repeatable).", "PARAMETER=SOURCE", SCORING)
 
 
@@ -244,8 +248,8 @@ class GateOptions(CommandOptions):
     no_worse_than: str | None = option("Require evidence: at most --margin worse than RUN.", "RUN", GATING)
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
     better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
-    confidence: float | None = option("Confidence level; default 0.95.", "C", GATING, least=0.5, most=0.9999)
-    undecided: str | None = option("Count an undecided gate as fail or pass; default: exit 4.", "HOW", GATING)
+    confidence: float | None = option("Of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999)
+    undecided: str | None = option("Exit code of an undecided gate: fail (3) or pass (0); default: 4.", "HOW", GATING)
     allow_changed_evaluator: bool = flag("Let gates compare runs with different evaluators.", GATING)
     allow_simulated: bool = flag("Let gates and uploads use simulated answers.", GATING)
 

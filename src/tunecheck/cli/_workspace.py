@@ -49,10 +49,11 @@ def init(options: InitOptions, invocation: Invocation) -> int:
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}
 
-    with raise_as(ConfigurationError, folder, "cannot be made"):
-        for name in _FOLDERS:
+    for name in _FOLDERS:
+        with raise_as(ConfigurationError, folder / name, "cannot be made"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
+    for name, content in files.items():
+        with raise_as(ConfigurationError, folder / name, "cannot be made"):
             # A link counts as existing, even a broken one, so that `init` writes no file outside of the folder.
             is_new = not os.path.lexists(folder / name)
             if is_new:

@@ -293,14 +293,16 @@ def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
     items = zip(runs.pairing.base, runs.pairing.new, strict=True)
     # Few pairs of sets of causes differ, so each is looked at once.
     pairs = Counter((base.get(base_item, _NOTHING), new.get(new_item, _NOTHING)) for base_item, new_item in items)
-    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    # By code, the number of pairs by whether the base and the new run have the cause.
+    rows: defaultdict[str, Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for (before, after), count in pairs.items():
         for code in before | after:
-            rows[code]["both" if code in before & after else "base" if code in before else "new"] += count
+            rows[code][code in before, code in after] += count
 
     changes = []
     for code in order_causes(rows.keys()):
-        cause, both, only_base, only_new = cause_named(code), *(rows[code][where] for where in ("both", "base", "new"))
+        cause, both = cause_named(code), rows[code][True, True]
+        only_base, only_new = rows[code][True, False], rows[code][False, True]
         # [1] is the mid-p value; rows with the cause in both runs or in neither say nothing.
         p_value, counts = mcnemar(only_base, only_new)[1], (both + only_base, both + only_new, only_base, only_new)
         changes.append(CauseChange(code, cause.title, cause.side or "model", *counts, p_value, p_value))

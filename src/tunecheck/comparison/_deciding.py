@@ -305,7 +305,8 @@ class _MetricTest(msgspec.Struct):
 
     def complete(self) -> None:
         """Decide from all rows if the outcome is still undecided."""
-        self._settle(self.test.complete())
+        if self.outcome == "undecided":
+            self._settle(self.test.complete())
 
     def _settle(self, outcome: Outcome) -> None:
         """Take the test's outcome and its number of pairs, unless an earlier outcome is final."""

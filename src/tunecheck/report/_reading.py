@@ -75,9 +75,8 @@ class ReportedRun(msgspec.Struct, frozen=True):
             return iter(rows if positions is None else rows.only(positions))
 
         # Other programs write null where a run of Tunecheck has no key.
-        pairs = zip(self.table.row_ids, self.table.opened.rows.records(), strict=False)
         read: list[ResultRow] = []
-        for row_id, row in pairs:
+        for row_id, row in zip(self.table.row_ids, self.table.opened.rows.records(), strict=False):
             read.append({**{key: value for key, value in row.items() if value is not None}, "row_id": row_id})
         return iter(read if positions is None else [read[position] for position in positions])
 
