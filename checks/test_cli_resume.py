@@ -167,7 +167,7 @@ def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow:
     assert "the data had 12 rows, now 3 (--limit)" in said.err
     assert "--reuse small-" in said.err
     said = inside(slow, "evaluate", "--resume", "last", "--name", "other")
-    assert (said.code, "cannot change this option" in said.err) == (2, True)
+    assert (said.code, "cannot change when run" in said.err) == (2, True)
 
 
 def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path) -> None:

@@ -60,7 +60,7 @@ def test_before_the_run_what_a_gate_names_must_be_known(known: str, text: str, r
     "text", ["", "calls", "calls=0.8", "calls>=", ">=0.8", "calls>=high", "calls=>0.8", "calls[>=1", "a>=nan", "a>=inf"]
 )
 def test_what_is_no_gate_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read: write metric>=number"):
+    with pytest.raises(ConfigurationError, match="is not a gate: write metric>=number"):
         parse_gate(text)
 
 

@@ -90,7 +90,9 @@ def test_a_run_goes_on_with_what_it_recorded_and_what_is_given_over_it(given: Ma
 
 
 def test_a_fixed_option_is_refused_with_another_value() -> None:
-    with pytest.raises(ConfigurationError, match="--strength: run r cannot change this option; leave --strength out"):
+    with pytest.raises(
+        ConfigurationError, match="--strength cannot change when run r is resumed: leave --strength out"
+    ):
         merge_resumed_options(BrewOptions(strength=4), BrewOptions(strength=3), Run(Path("r")))
 
 
@@ -161,8 +163,11 @@ def test_names_stand_between_commas() -> None:
     ("parse", "refusal"),
     [
         (lambda: parse_names("bleu,match,bleu", "--evaluators"), "names 'bleu' twice"),
-        (lambda: parse_names(" , ", "--evaluators"), "names nothing"),
-        (lambda: parse_assignments(["bleu.threshold"], "--set"), r"--set 'bleu\.threshold': write name=value"),
+        (lambda: parse_names(" , ", "--evaluators"), "is empty"),
+        (
+            lambda: parse_assignments(["bleu.threshold"], "--set"),
+            r"--set 'bleu\.threshold' has no name or no =: write name=value",
+        ),
         (lambda: parse_assignments(["a.b=1", "a.b=2"], "--set"), r"gives 'a\.b' twice"),
         (lambda: settings_by_evaluator({"threshold": 1}, ["bleu"]), r"write evaluator\.parameter=value"),
     ],

@@ -365,7 +365,7 @@ def test_resume_refuses_a_target_s_changed_mapping(tmp_path: Path, judges: Judge
 
 
 def test_resume_and_reuse_together_are_refused(again_with: Callable[..., Again]) -> None:
-    with pytest.raises(ConfigurationError, match="give one of them"):
+    with pytest.raises(ConfigurationError, match="give only one of them"):
         again_with(resume="last")
 
 

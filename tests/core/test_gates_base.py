@@ -317,7 +317,7 @@ def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(empty: Tunec
     empty(*evaluate("--evaluators", "match"))
     said = empty(*evaluate(*no_worse("last"), "--fail-under", "function_call_match>=0"))
     assert said.code == 2
-    assert "the base lacks evaluator 'function_call_match'" in said.err
+    assert "the run has no evaluator 'function_call_match'" in said.err
 
 
 def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(empty: Tunecheck) -> None:

@@ -252,7 +252,7 @@ def test_a_judge_that_nobody_asks_is_remarked_upon() -> None:
 @pytest.mark.usefixtures("workspace")
 def test_the_model_of_a_judge_is_given_once() -> None:
     judge = load_endpoint("judge")
-    with pytest.raises(ConfigurationError, match=r"--set own\.model: name the model of a judge with --judge"):
+    with pytest.raises(ConfigurationError, match=r"--set own\.model cannot set the model of a judge"):
         make_evaluators(["own"], {"own": {"model": "judge"}}, judge)
 
 

@@ -240,9 +240,9 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     rates = pass_rates(pair)
     # `--margin 2` may be meant as two points; as a share it accepts any run.
     if margin > 1 and rates:
-        points = f"; for {margin:g} points, give --margin {margin / 100:g}" if margin <= 100 else ""
-        scale = f"{next(iter(rates))} lies between 0 and 1"
-        raise _error(flag, f"{scale}, so a margin of {margin:g} accepts every run{points}")
+        metric = next(iter(rates))
+        remedy = f"for {margin:g} points, write --margin {margin / 100:g}" if margin <= 100 else "write a share"
+        raise _error(flag, f"{metric} is at most 1, so a margin of {margin:g} accepts every run: {remedy}")
 
     if options.until_decided:
         _require_decidable_gates({*evaluators, *metrics}, gates)
@@ -268,12 +268,12 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
         raise _error(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
 
     if options.resume is not None and Path(base.info.place).resolve() == Path(options.resume).resolve():
-        raise _error(flag, "a run cannot be compared with itself; name another run")
+        raise _error(flag, "a run cannot be compared with itself: name another run")
 
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            raise _error(flag, f"the base lacks evaluator {name!r}{hint}; `tunecheck score` adds evaluators")
+            raise _error(flag, f"the run has no evaluator {name!r}{hint}; add it with `tunecheck score`")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
@@ -293,8 +293,8 @@ def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) ->
     for gate in gates:
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
-            advice = "leave out its --fail-under, or --until-decided"
-            raise ConfigurationError(f"--until-decided: {gate.metric} can be computed only from all rows: {advice}")
+            advice = "leave out --until-decided or the metric's --fail-under"
+            raise ConfigurationError(f"--until-decided cannot decide {gate.metric} before all rows: {advice}")
 
 
 def _error(flag: str, problem: str) -> ConfigurationError:

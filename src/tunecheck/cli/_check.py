@@ -93,7 +93,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     """
     names = [*(options.targets or ()), *(options.dataset or ()), *(options.endpoint or ())]
     if not names:
-        raise ConfigurationError("nothing to check: name data sets and endpoints, such as  mine.jsonl my-endpoint")
+        raise ConfigurationError("nothing to check: name data sets or endpoints, as in `tunecheck check rows.jsonl`")
 
     data = {*(options.dataset or ()), *filter(_is_data, names)}
     results = [_check_data(name, options) if name in data else _check_endpoint(name) for name in names]

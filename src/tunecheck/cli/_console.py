@@ -84,9 +84,9 @@ def check_output(option: str, name: str | None) -> None:
 
     path = Path(name)
     if not name or path.is_dir():
-        raise ConfigurationError(f"{option} {name}: expected a file, not a folder")
+        raise ConfigurationError(f"{option} {name!r} is a folder or empty: give the path of a file")
     if not path.parent.is_dir():
-        raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist; make it first")
+        raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist: make it first")
 
 
 def write_output(name: str, content: str | bytes) -> None:

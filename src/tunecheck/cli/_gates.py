@@ -146,8 +146,8 @@ class Gate:
         if self.group is not None and "=" not in self.group and self.group not in ROW_KINDS:
             raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
 
-    def _error(self, what: str) -> ConfigurationError:
-        return ConfigurationError(f"--fail-under {str(self)!r}: {what}")
+    def _error(self, problem: str) -> ConfigurationError:
+        return ConfigurationError(f"--fail-under {str(self)!r}: {problem}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:
         """Check that a threshold for a share lies between 0 and 1: `match>=95` is never met, `match<=5` always.
@@ -161,7 +161,7 @@ class Gate:
         percent = str(self).replace(" ", "") + "%"
         share = str(replace(self, required=self.required / 100)).replace(" ", "")
         remedy = f": write '{percent}' or '{share}'" if 1 < self.required <= 100 else ""
-        raise self._error(f"{self.metric} lies between 0 and 1{remedy}")
+        raise self._error(f"{self.metric} lies between 0 and 1, not at {self.required:g}{remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
         """Return True if the gate's metric lies between 0 and 1: a pass rate, a cause's share, or as it declares."""
@@ -209,7 +209,7 @@ class Gate:
             return GateOutcome(str(self), None, False, "no row has a value")
 
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(f"{key} is not a number; name a numeric metric")
+            raise self._error(f"the metric {key} is not a number: name a numeric metric")
 
         # A gate on an evaluator without a pass rate says which number it used.
         remark = "" if key in (self.metric, f"{self.metric}.{PASS_RATE}") else f"mean of {key}"
@@ -302,8 +302,8 @@ def parse_gate(text: str) -> Gate:
             if math.isfinite(required):
                 return Gate(match["metric"], match["group"], match["operator"], required)
 
-    advice = "write metric>=number, e.g. 'function_call_match>=0.8'. Allowed operators: >= > <= < =="
-    raise ConfigurationError(f"--fail-under {text!r} cannot be read: {advice}")
+    form = "metric>=number, e.g. 'function_call_match>=0.8', with one of >= > <= < =="
+    raise ConfigurationError(f"--fail-under {text!r} is not a gate: write {form}")
 
 
 def check_base(options: Options) -> None:
@@ -315,18 +315,18 @@ def check_base(options: Options) -> None:
     base, margin, undecided = options.no_worse_than, options.margin, options.undecided
     needed = "needs --no-worse-than RUN or --better-than RUN: add one, or leave"
     problems = (
-        (undecided not in (None, "fail", "pass"), f"--undecided: expected fail or pass, got {undecided!r}"),
+        (undecided not in (None, "fail", "pass"), f"--undecided {undecided!r} is unknown: write fail or pass"),
         (undecided is not None and options.against is None, f"--undecided {needed} --undecided out"),
         (options.until_decided and options.against is None, f"--until-decided {needed} --until-decided out"),
-        (base is not None and options.better_than is not None, "--no-worse-than and --better-than: give one of them"),
+        (base is not None and options.better_than is not None, "give only one of --no-worse-than and --better-than"),
         (
             base is not None and margin is None,
             f"--no-worse-than {base} needs --margin, e.g. 0.02 for a loss of two points",
         ),
-        (base is None and margin is not None, "--margin needs --no-worse-than RUN: the run to compare with"),
+        (base is None and margin is not None, "--margin needs --no-worse-than RUN: name the run to compare with"),
         (
             margin is not None and not 0 <= margin < math.inf,
-            f"--margin: expected a number of 0 or more, got {margin!r}",
+            f"--margin {margin!r} is not a margin: write a number of 0 or more",
         ),
     )
     for is_wrong, problem in problems:

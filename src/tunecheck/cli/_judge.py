@@ -61,8 +61,8 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     """
     options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
-        missing = "labels: give --labels FILE" if options.labels is None else "evaluator: give --evaluator NAME"
-        raise ConfigurationError(f"no {missing}, or --resume RUN")
+        option = "--labels FILE" if options.labels is None else "--evaluator NAME"
+        raise ConfigurationError(f"a calibration needs labels and an evaluator: give {option}, or --resume RUN")
 
     # A file that cannot be written must not cost a run.
     check_output("--out", options.out)
@@ -89,12 +89,12 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
     evaluator = chosen_evaluators(options, [name], options.set or {}, trust, trust)[name]
     if options.judge is not None and not asks_models(evaluator):
-        raise ConfigurationError(f"--judge: {name!r} calls no model; leave --judge out")
+        raise ConfigurationError(f"--judge has no effect, because {name!r} calls no model: leave --judge out")
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
-            "--mapping target.…: no target is called; map columns of the labelled rows with ${data.…}"
+            "--mapping target.… has no effect, because no target is called: map columns of the labels with ${data.…}"
         )
 
     return run_calibration(

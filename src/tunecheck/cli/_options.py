@@ -440,11 +440,11 @@ def parse_names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
 
     if not names:
-        raise ConfigurationError(f"{option} names nothing: give names, separated by commas")
+        raise ConfigurationError(f"{option} is empty: give names, separated by commas")
 
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigurationError(f"{option} names {twice!r} twice: name it once")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ConfigurationError(f"{option} names {repeated!r} twice: name it once")
 
     return names
 
@@ -470,7 +470,7 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
         name = name.strip()
 
         if not equals or not name:
-            raise ConfigurationError(f"{option} {text!r}: write name=value")
+            raise ConfigurationError(f"{option} {text!r} has no name or no =: write name=value")
         if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice: give it once")
 

@@ -220,8 +220,8 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     """
     begun_by = command_of(command)
     if begun_by != kind.command:
-        how = f"`tunecheck {begun_by} --resume {run_id}`" if begun_by else f"evaluate(…, resume={run_id!r}) in Python"
-        raise ConfigurationError(f"run {run_id} was not started by `tunecheck {kind.command}`: finish it with {how}")
+        call = f"`tunecheck {begun_by} --resume {run_id}`" if begun_by else f"evaluate(…, resume={run_id!r}) in Python"
+        raise ConfigurationError(f"run {run_id} was not started by `tunecheck {kind.command}`: finish it with {call}")
 
     values = recorded_values(object_or_empty(command))
     fields = declared.option_fields(kind).values()
@@ -245,7 +245,7 @@ def merge_resumed_options(options: T, recorded: T, run: Run) -> T:
         fixed = options.fixed if option.fixed is None else option.fixed
         if option.recorded and fixed and value != getattr(recorded, name):
             advice = f"leave {option.flag} out, or start a new run {options.anew}"
-            raise ConfigurationError(f"{option.flag}: run {run.id} cannot change this option; {advice}")
+            raise ConfigurationError(f"{option.flag} cannot change when run {run.id} is resumed: {advice}")
 
     return replace(options.over(recorded), resume=str(run.folder))
 
@@ -297,8 +297,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
     `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
-    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets options that need your consent:
-    --judge, --concurrency. Type them yourself, or accept all of its options with:  tunecheck … --trust /tmp/team.yaml`
+    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets --judge, --concurrency, which
+    need consent: type them, or accept all with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -313,9 +313,9 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         if _needs_trust(options[name], value, getattr(given, name), trust)
     ]
     if acting:
-        accepting = f"{invocation.typed} {command_line(['--trust', place])}"
-        needs = f"sets options that need your consent: {', '.join(acting)}"
-        raise UntrustedError(f"{owner} {needs}. Type them yourself, or accept all of its options with:  {accepting}")
+        command = f"{invocation.typed} {command_line(['--trust', place])}"
+        flags = ", ".join(acting)
+        raise UntrustedError(f"{owner} sets {flags}, which need consent: type them, or accept all with:  {command}")
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
@@ -386,7 +386,7 @@ def _underscore_keys(document: Document) -> Document:
     """
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: expected options, one `option: value` per line")
+        raise ConfigurationError(f"{document.name} is not a list of options: write one `option: value` per line")
 
     renamed: dict[str, JSON] = {}
     for key, value in values.items():

@@ -37,7 +37,7 @@ class RunsOptions(shared.JsonOptions, shared.ResultsOptions):
 def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the newest first, or show, verify or remove the named ones."""
     if options.verify and options.remove:
-        raise ConfigurationError("--verify and --remove exclude each other: give one of them")
+        raise ConfigurationError("--verify and --remove exclude each other: give only one of them")
     if options.runs is None and (options.verify or options.remove):
         raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give their ids, or last")
 
@@ -100,7 +100,7 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
     # Check all runs before the first folder is removed.
     running = [run.id for run in named if run.status() == "running"]
     if running:
-        raise ConfigurationError(f"run {running[0]} is running: stop it first")
+        raise ConfigurationError(f"run {running[0]} is running: stop the run before you remove it")
 
     for run in named:
         with raise_as(TunecheckError, run.folder, "cannot be removed"):
@@ -278,7 +278,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     elif runs[0] is not None:
         path = runs[0].folder / "report.html"
     else:
-        raise ConfigurationError(f"{options.run} is not a run folder: name the report's path with --out FILE")
+        raise ConfigurationError(f"{options.run} is not a run folder: name the file of the report with --out FILE")
 
     write_report(
         options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder

@@ -186,8 +186,8 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     if options.form is None:
         form = training_form(file_source(locate(str(options.source), [])))
         if form is None:
-            advice = f"name the form with --from ({', '.join(known)}), or use rows as they are"
-            raise ConfigurationError(f"{options.source}: the form of the first record is unknown: {advice}")
+            advice = f"name the form with --from ({', '.join(known)}), or use a file of rows unconverted"
+            raise ConfigurationError(f"{options.source}: the first record has no known form: {advice}")
     elif (form := known.get(options.form)) is None:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
 

@@ -180,7 +180,7 @@ class RunSettings:
             raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
 
         if self.resume is not None and self.reuse is not None:
-            raise ConfigurationError("resume finishes a run, but reuse starts a new run: give one of them")
+            raise ConfigurationError("resume finishes a run, but reuse starts a new run: give only one of them")
 
         self._check_decision()
 

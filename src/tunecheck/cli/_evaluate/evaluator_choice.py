@@ -80,7 +80,7 @@ def _make(
     if not inspect.isclass(kind):
         for parameter in settings:
             advice = f"write a class whose __init__ takes {parameter}"
-            raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function and has no settings: {advice}")
+            raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function without settings: {advice}")
         return extension
 
     assert callable(extension)
@@ -90,7 +90,7 @@ def _make(
     try:
         return cast("object", extension(**given, **settings))
     except ConfigurationError as error:
-        raise ConfigurationError(f"evaluator {name!r}: {error}") from error
+        raise ConfigurationError(f"evaluator {name!r} cannot be created: {error}") from error
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise ConfigurationError(f"evaluator {name!r} cannot be created: {type(error).__name__}: {error}") from error
 
@@ -124,7 +124,7 @@ def _check_settings(
 
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
-            raise ConfigurationError(f"--set {name}.{key}: name the model of a judge with --judge")
+            raise ConfigurationError(f"--set {name}.{key} cannot set the model of a judge: name the model with --judge")
 
         if key not in named and not takes_any:
             raise ConfigurationError(f"--set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
@@ -142,7 +142,7 @@ def _check_settings(
 
     if missing:
         remedy = "--judge NAME" if missing[0] == "model_config" else f"--set {name}.{missing[0]}=…"
-        raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: give {remedy}")
+        raise ConfigurationError(f"evaluator {name!r} needs a value for {', '.join(missing)}: give {remedy}")
 
 
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
@@ -176,7 +176,7 @@ def _by_owner(
         owner = owner if dot else default
 
         if not owner or not parameter:
-            raise ConfigurationError(f"{option} {name!r}: write {form}")
+            raise ConfigurationError(f"{option} {name!r} has the wrong form: write {form}")
         if owner not in known:
             hint = did_you_mean(owner, known)
             raise ConfigurationError(f"{option} {name!r}: this run has no evaluator {owner!r}{hint}")
@@ -207,7 +207,7 @@ def _resolve_references(name: str, value: JSON) -> JSON:
             secret = os.environ[reference["name"]].strip()
             if len(secret) < masking.LEAST_ECHO:
                 remedy = f"if the value is not secret, write ${{env:{reference['name']}:plain}}"
-                raise ConfigurationError(f"--set {name!r}: the value of {reference[0]} is too short to mask; {remedy}")
+                raise ConfigurationError(f"--set {name!r}: the secret {reference[0]} is too short to mask; {remedy}")
             # Fingerprints contain this text: another value gives another one, but the value cannot be read from it.
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
 

@@ -217,10 +217,10 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
-        raise ConfigurationError(f"{given.config}: results_dir must be a local folder; type --results-dir az://…")
+        raise ConfigurationError(f"{given.config}: results_dir must be a local folder: type --results-dir az://…")
 
     if options.resume is not None and options.reuse is not None:
-        raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give one of them")
+        raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give only one of them")
 
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
@@ -233,13 +233,13 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
     if options.all:
         if options.resume is None:
-            raise ConfigurationError("--all needs --resume RUN, to run the rows that an early stop left out")
+            raise ConfigurationError("--all needs --resume RUN: name the run that an early stop ended")
         options = replace(options, until_decided=False)
 
     if options.until_decided and options.run is not None:
-        raise ConfigurationError("--until-decided is for `evaluate`: `score` calls no endpoint")
+        raise ConfigurationError("--until-decided has no effect on `score`, which calls no endpoint: leave it out")
     if options.dataset is None and options.run is None:
-        raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
+        raise ConfigurationError("there are no rows to evaluate: give --dataset FILE, --resume RUN or --reuse RUN")
     return options
 
 
@@ -267,8 +267,8 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
-            advice = "name the source of the answers with --endpoint or --response-column"
-            raise ConfigurationError(f"run {run.id} was started in Python: {advice}")
+            advice = "name one with --endpoint or --response-column"
+            raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
@@ -285,7 +285,7 @@ def each_endpoint(options: Options) -> list[Options]:
 
     for name in ("resume", "response_column", "junit", "markdown"):
         if getattr(options, name) is not None:
-            raise ConfigurationError(f"--{name.replace('_', '-')} is for one run: name only one endpoint")
+            raise ConfigurationError(f"--{name.replace('_', '-')} works with one endpoint only: name one endpoint")
 
     # `--name nightly` becomes `nightly-iteration-6` and `nightly-iteration-7`.
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
@@ -314,7 +314,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     if options.on is not None and not options.on.partition(":")[0].isidentifier():
-        raise ConfigurationError(f"--on {options.on}: expected a runner's name, such as ray or ray:ADDRESS")
+        raise ConfigurationError(f"--on {options.on!r} is not a runner: write --on ray or --on ray:ADDRESS")
 
     if options.run is None:
         assert options.dataset is not None
@@ -443,9 +443,9 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     command = command_of(manifest.command)
 
     if command != Options.command:
-        how = "was not started from the command line" if command is None else f"was started by `tunecheck {command}`"
+        starter = "Python code" if command is None else f"`tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
-        raise ConfigurationError(f"run {run.id} {how}: name its evaluators with --evaluators {names}")
+        raise ConfigurationError(f"run {run.id} comes from {starter}: name its evaluators with --evaluators {names}")
 
     used = ("set", "names", "mapping", "judge", "prices")
     recorded = running.options_of_run(options, run, trust, invocation, among=used)
@@ -539,7 +539,7 @@ def _refuse_trials(options: Options, source: str) -> None:
         ConfigurationError: --repeat asks for more than one trial.
     """
     if (options.repeat or 1) > 1:
-        raise ConfigurationError(f"--repeat needs an endpoint, but {source} calls none: leave one of them out")
+        raise ConfigurationError(f"--repeat needs an endpoint, but {source} calls no endpoint: leave --repeat out")
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
@@ -549,9 +549,9 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
         ConfigurationError: there is no such column, or another option names a source, too.
     """
     if options.endpoint is not None:
-        raise ConfigurationError("--endpoint and --response-column exclude each other: give one of them")
+        raise ConfigurationError("--endpoint and --response-column exclude each other: give only one of them")
     if "response" in (options.mapping or {}):
-        raise ConfigurationError("--response-column and --mapping response=… both name the response: give one of them")
+        raise ConfigurationError("--response-column and --mapping response=… exclude each other: give only one of them")
     _refuse_trials(options, "--response-column")
 
     columns = dataset.scan().columns
