@@ -114,8 +114,8 @@ def test_rows_that_all_fail_again_when_the_run_is_resumed_lead_to_their_errors(
 @pytest.mark.parametrize(
     ("step", "cause", "advice"),
     [
-        (failing(401, "no such key"), "the service refused the key", "Check the auth section and"),
-        (failing(429, "slow down"), "too many calls", "Lower limits, or try later"),
+        (failing(401, "no such key"), "the service refused the key", "Check auth in the endpoint's definition and"),
+        (failing(429, "slow down"), "too many calls", "Lower limits.concurrency, or try later"),
         (HANG, "no answer within the time limit", "Raise timeout_s"),
     ],
     ids=["401", "429", "late"],

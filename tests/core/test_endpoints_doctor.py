@@ -247,7 +247,7 @@ async def test_an_object_for_an_answer_gets_a_hint() -> None:
 @pytest.mark.parametrize(
     ("step", "name", "advice"),
     [
-        (failing(401), "RefusedError", "auth section"),
+        (failing(401), "RefusedError", "check auth"),
         (busy(), "ThrottledError", "lower limits"),
         (failing(504), "TimedOutError", "raise timeout_s"),
         (filtered(), "ContentFilterError", "content policy"),
@@ -340,7 +340,7 @@ OWN_ADVICE = {
     "SGLang": ("--tool-call-parser qwen25", "--reasoning-parser"),
     "llama.cpp": ("--jinja", "--reasoning-format"),
     "Ollama": (".ToolCalls", ".Thinking"),
-    "TGI": ("parses no model family's form", "no parser of reasoning"),
+    "TGI": ("no tool parser for model families", "no parser of reasoning"),
 }
 
 

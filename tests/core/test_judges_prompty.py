@@ -372,7 +372,7 @@ def test_a_wrong_argument_is_refused(tmp_path: Path, arguments: Any, problem: st
 
 def test_outputs_that_are_no_schema_are_refused(tmp_path: Path) -> None:
     text = QUALITY.replace("reason: {type: string}", "reason: {type: string, pattern: '('}")
-    with pytest.raises(ConfigurationError, match=r"quality\.prompty: outputs"):
+    with pytest.raises(ConfigurationError, match=r"quality\.prompty: the schema of the outputs cannot be used"):
         PromptyEvaluator(prompt_file(tmp_path, text), Scripted())
 
 

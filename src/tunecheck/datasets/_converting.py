@@ -90,7 +90,7 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
     if out.exists() and out.samefile(source):
         raise ConfigurationError(f"{out} is the source itself: choose another name for the result")
     if out.exists() and not overwrite:
-        raise ConfigurationError(f"{out} exists: choose another name, or pass --overwrite (overwrite=True)")
+        raise ConfigurationError(f"{out} exists: choose another name, or pass --overwrite (in Python overwrite=True)")
 
 
 def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:

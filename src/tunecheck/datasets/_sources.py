@@ -86,10 +86,10 @@ class Source(ABC):
 
     def refuse(self, problem: str, number: int | None = None, column: int | None = None) -> NoReturn:
         """Raise a DataError that names this source, the record `number`, and the character `column` (from 1) in it."""
-        where = self.label if number is None else f"{self.label}, {self.unit} {number}"
+        place = self.label if number is None else f"{self.label}, {self.unit} {number}"
         if column is not None:
-            where += f", column {column}"
-        raise DataError(f"{where}: {clean(problem, MAX_ERROR)}")
+            place += f", column {column}"
+        raise DataError(f"{place}: {clean(problem, MAX_ERROR)}")
 
     def refuse_repeated_columns(self, names: Iterable[str], number: int | None = None) -> None:
         """Raise DataError if a name occurs more than once; `number` is the record with the names."""
@@ -245,7 +245,7 @@ class JsonLinesSource(FileSource):
         # JSON that breaks off at the end of the line was probably written over several lines.
         if error.pos >= len(error.doc.rstrip()) and text.startswith(("[", "{")):
             hint = "" if text[0] == "{" else _ARRAY_HINT
-            self.refuse(f"the line holds only a part of its JSON: write one object on each line{hint}", number)
+            self.refuse(f"the line ends inside a JSON value: write one object on each line{hint}", number)
         problem = f"{_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
         self.refuse(f"the line is not JSON: {problem}; write one object on each line", number, error.pos + 1)
 

@@ -172,7 +172,7 @@ class Turns:
         # Each row repeats all earlier messages, so rows grow with the square of the conversation.
         self._growth += self._size
         if self._growth > MAX_GROWTH:
-            raise ConversationError(f"the conversation has rows of over {MAX_GROWTH >> 20} MiB: split it")
+            raise ConversationError(f"the conversation is too long (over {MAX_GROWTH >> 20} MiB of rows): split it")
 
         ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
@@ -236,7 +236,7 @@ def as_object_list(value: JSON, key: str) -> list[JSON]:
         try:
             value = loads(value) if value.strip() else []
         except ValueError as error:
-            raise ConversationError(f"{key} are not JSON: {error}") from None
+            raise ConversationError(f"{key} is not JSON: {error}") from None
 
     items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(item, dict) for item in items):

@@ -59,7 +59,7 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
 def at_most_max_calls(decoded: Reading) -> Reading:
     """Return the reading, or a reading with a problem instead if it has more calls than one answer may make."""
     if len(decoded.calls) > MAX_CALLS:
-        return Reading(problem=f"the answer has {len(decoded.calls)} calls; at most {MAX_CALLS} are made")
+        return Reading(problem=f"the answer has {len(decoded.calls)} calls, but at most {MAX_CALLS} are made")
     return decoded
 
 
@@ -122,16 +122,16 @@ def _calls(step: Iterable[object], read: Callable[[object], object]) -> Iterator
     """
     for number, item in enumerate(step, 1):
         if not isinstance(item, Mapping):
-            raise UnreadableError(f"call {number} is not an object {{name: arguments}}")
+            raise UnreadableError(f"call {number} must be an object {{name: arguments}}")
         for name, arguments in item.items():
             if not isinstance(name, str):
-                raise UnreadableError(f"the name of call {number} is not text")
+                raise UnreadableError(f"the name of call {number} must be text")
             try:
                 value = read(arguments)
             except (ValueError, RecursionError) as error:
                 raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments cannot be read: {error}") from None
             if not isinstance(value, Mapping):
-                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
+                raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments must be an object")
             yield FunctionCall(name, dict(value))
 
 

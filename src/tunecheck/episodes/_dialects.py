@@ -340,7 +340,7 @@ def find_benchmark(name: str) -> type[BenchmarkDialect]:
     """
     found = find(_KIND, name)
     if not (isinstance(found, type) and issubclass(found, BenchmarkDialect)):
-        raise PluginError(f"the plug-in for compat {name!r} must be a subclass of tunecheck.episodes.BenchmarkDialect")
+        raise PluginError(f"the benchmark plug-in {name!r} must be a subclass of tunecheck.episodes.BenchmarkDialect")
     return found
 
 
@@ -362,7 +362,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("a row needs a benchmark's long-context texts: install the benchmark's plug-in")
+    raise DataError("rows with long_context need a benchmark's texts: install its package, such as tunecheck[bfcl]")
 
 
 @cache

@@ -315,7 +315,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
 
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
-        text = f"{recorded} recorded; the ground truth has {len(truth.turns)}"
+        text = f"{recorded} recorded, but the ground truth has {len(truth.turns)}"
         last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
         return failed_verdict("multi_turn:force_terminated", text, last_turn)
 
@@ -355,7 +355,7 @@ def _refused_call(calls: Sequence[FunctionCall], judging: Judging) -> RowVerdict
     refused = next((call for call in calls if not judging.reads_are_free and call.name not in judging.free), None)
     if refused is None:
         return None
-    text = f"called {value_text(source_text(refused))}; this turn asks for no call"
+    text = f"called {value_text(source_text(refused))} in a turn that asks for no call"
     return failed_verdict("multi_turn:irrelevance_error", text)
 
 
@@ -374,7 +374,7 @@ def no_call(turn: Turn) -> RowVerdict | None:
     """Return a failure if the model made no call in a turn that expects calls; else None."""
     if any(turn):
         return None
-    return failed_verdict("multi_turn:empty_turn_model_response", "the turn has no call; the ground truth has calls")
+    return failed_verdict("multi_turn:empty_turn_model_response", "the turn has no call, but needs one")
 
 
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:

@@ -130,7 +130,7 @@ class ConversationTarget(EndpointTargetBase):
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":
-            raise ConfigurationError("format works only with mode text: pass mode text, too")
+            raise ConfigurationError("format works only with mode text: set mode to text, or leave format out")
 
         self.step_limit = step_limit
         self.compat = compat
@@ -409,7 +409,7 @@ class ConversationAttempt:
             messages = self.dialect.add(new_functions, messages)
 
         if not messages:
-            raise ValueError(f"turn {turn} has neither a user message nor a new function: add one")
+            raise ValueError(f"turn {turn} must have a user message, or held_out must add functions in it")
 
         if turn == 0:
             messages = self.dialect.open(messages)

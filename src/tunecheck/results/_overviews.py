@@ -3,7 +3,7 @@
 The terminal and the report show both. A first screen, shortened:
 
     function_call_match: 142 of 150 rows passed (94.7%).
-    Main cause of failures: a number in another unit, 5 of 21 rows with a known cause, e.g. banking-6-1. Say the unit …
+    Main cause of failures: a number in another unit, 5 of 21 rows with a known cause, e.g. banking-6-1. Name the unit …
     Next, look at every row:  tunecheck report val-20260101T120000Z-0a1b2c
 
                                 all 150 rows  call (84)  answer (66)

@@ -112,7 +112,7 @@ class Serving:
         settings = []
         for name in names:
             parser, setting = known.get(name, "of the model's family"), _servers().settings[name][subject]
-            settings.append(f"{name}: {setting.format(parser=parser) if parser else 'it has no parser for this form'}")
+            settings.append(f"{name}: {setting.format(parser=parser) if parser else 'no parser for this form'}")
 
         text = "; ".join(settings)
         if self.on_azure_ml:

@@ -304,8 +304,8 @@ class AnswerForm:
         ConfigurationError: the outputs are not a usable JSON schema.
     """
 
-    def __init__(self, output: ResolvedOutput, where: str, objection: Objection = lambda values, score: None) -> None:
-        """Make the request's `format` and the rules for reading replies. `where` is the prompt's name in errors."""
+    def __init__(self, output: ResolvedOutput, prompt: str, objection: Objection = lambda values, score: None) -> None:
+        """Make the request's `format` and the rules for reading replies. `prompt` is its file or name in errors."""
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())
@@ -318,7 +318,7 @@ class AnswerForm:
         # An empty answer is checked only to find out whether the schema can be used.
         problem = check("the outputs", self._schema, {}).problem
         if problem is not None:
-            raise ConfigurationError(f"{where}: outputs: {problem}")
+            raise ConfigurationError(f"{prompt}: {problem}")
 
     @property
     def order(self) -> tuple[str, ...]:
