@@ -197,7 +197,7 @@ def test_a_run_goes_on_as_begun_and_only_by_this_command(workspace: Path) -> Non
     begun = run(workspace, "--endpoint", "right", "--categories", "irrelevance", "--limit", "1", "--quiet")
     assert begun.code == 0
     changed = run(workspace, "--resume", "last", "--limit", "2")
-    assert (changed.code, "--limit: run" in changed.err) == (2, True)
+    assert (changed.code, "--limit cannot change when run" in changed.err) == (2, True)
     other = inside(workspace, "evaluate", "--resume", "last")
     assert (other.code, "tunecheck bfcl run --resume" in other.err) == (2, True)
     assert run(workspace, "--resume", "last", "--quiet").out == begun.out

@@ -138,7 +138,7 @@ def test_resume_without_a_run_goes_on_with_the_last_one(
     cut_off(workspace, agent)
     asked = {key for key, _ in agent.heard}
     other = run(capsys, *BEGIN, "--resume", "--seed", "4")
-    assert (other.code, "--seed: run" in other.err, "--fresh" in other.err) == (2, True, True)
+    assert (other.code, "--seed cannot change when run" in other.err, "--fresh" in other.err) == (2, True, True)
     said = run(capsys, *where)
     assert (said.code, said.err) == (0, "")
     assert only().status() == "finished"
@@ -160,7 +160,7 @@ def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
 def test_a_run_goes_on_as_begun_and_only_by_this_command(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *BEGIN, "--quiet")
     changed = run(capsys, "--resume", "last", "--seed", "3")
-    assert (changed.code, "--seed: run" in changed.err, "--fresh" in changed.err) == (2, True, True)
+    assert (changed.code, "--seed cannot change when run" in changed.err, "--fresh" in changed.err) == (2, True, True)
     other = here(capsys, "evaluate", "--resume", "last")
     assert (other.code, "tunecheck memory run --resume" in other.err) == (2, True)
 
@@ -183,7 +183,7 @@ def test_a_run_whose_money_is_spent_goes_on_with_more(workspace: Path, capsys: p
     assert (more.code, "stopped: --max-cost 2:" in more.err) == (1, True)
     assert run(capsys, "--resume", "last", "--max-cost", "1000", "--concurrency", "2").code == 0
     other = run(capsys, "--resume", "last", "--max-cost", "3", "--prices", "other.yaml")
-    assert (other.code, "error: --prices: run" in other.err) == (2, True), "what may not change is named"
+    assert (other.code, "error: --prices cannot change when" in other.err) == (2, True), "it names what may not change"
 
 
 def test_it_starts_without_a_terminal_and_asks_nothing(workspace: Path) -> None:
