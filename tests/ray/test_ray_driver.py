@@ -39,7 +39,7 @@ class Answers(Target):
             raise ValueError(f"no answer to {row.id}")
         return {"text": f"answer {row.index // 2 * 2}"}
 
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str | None:
         return "answers"
 
 
@@ -147,6 +147,15 @@ def test_a_row_that_failed_in_a_task_is_not_asked_again_here(runs: Runs) -> None
     assert result["rows"][3]["error.target"]["message"] == "no answer to r3"
     assert result["rows"][8]["error.same"]["message"] == "cannot be judged"
     assert result.reused == {"answers": 0, "verdicts": 0}
+
+
+def test_new_answers_of_a_target_without_a_fingerprint_are_not_called_reused(tmp_path: Path) -> None:
+    class Unknown(Answers):
+        def fingerprint(self) -> None:
+            return None
+
+    runs = Runs(tmp_path, rows(), target=Unknown(Counter()))
+    assert not [note for note in runs.elsewhere().notes if "reused" in note]
 
 
 def test_a_run_that_lost_its_cluster_goes_on_where_it_was(runs: Runs) -> None:

@@ -357,10 +357,8 @@ class _Work:
         """
         if began_here(self.manifest):
             self.execution.facts.recall(self.manifest.api)
-        settings, path = (
-            self.execution.settings,
-            self.run.journal.absolute(),
-        )  # evaluators may change the working folder
+        settings = self.execution.settings
+        path = self.run.journal.absolute()  # evaluators may change the working folder
 
         with contextlib.ExitStack() as opened:
             # Keep the journal's lock until the last file is written.
@@ -377,8 +375,9 @@ class _Work:
                 # Tasks on other machines process the unfinished rows; their records come back into the journal.
                 engine = settings.on(self._plan(), journal, cached, self.execution)
                 run_engine(engine, {}, progress_of(settings.progress, self.execution.name))
-                self.notes += [*engine.tally.notes, *engine.tally.sentences(settings.evaluator_timeout)]
+                notes = [*self.notes, *engine.tally.notes, *engine.tally.sentences(settings.evaluator_timeout)]
                 cached = self._cached_results(journal, since)  # with the results of the tasks
+                self.notes = notes  # without remarks on the tasks' results: they are new, not reused
                 opened.callback(cached.close)
             return self._run_here(journal, cached, opened)
 
