@@ -222,6 +222,7 @@ def test_texts_that_would_keep_rouge_lsum_busy_for_minutes_are_refused() -> None
 def test_rouge_l_f_takes_word_forms_for_equal_with_a_stemmer() -> None:
     assert rouge_l_f("the cats are sleeping", "the cat was sleeping", stemmer=False) == 0.5
     assert rouge_l_f("the cats are sleeping", "the cat was sleeping", stemmer=True) == 0.75
+    assert rouge_l_f("two lieds", "two lie", stemmer=True) == 1.0  # as by nltk's stemmer
 
 
 def run(code: str, *, path: Path | None = None, cwd: Path) -> str:

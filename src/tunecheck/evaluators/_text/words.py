@@ -425,12 +425,15 @@ def _ends_short(word: str) -> bool:
 
 
 def _step_1a(word: str) -> str:
-    """Shorten `ied` and plural endings: `ponied` and `ponies` become `poni`, `caresses` `caress`, `cats` `cat`."""
+    """Shorten `ied` and plural endings: `ponied` and `ponies` become `poni`, `caresses` `caress`, `cats` `cat`.
+
+    Both may stand at the end: `lieds` becomes `lie`.
+    """
     if word.endswith(("ies", "ied")):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("sses"):
         return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    return _step_1a(word[:-1]) if word.endswith("s") and not word.endswith("ss") else word
 
 
 def _step_1b(word: str) -> str:
