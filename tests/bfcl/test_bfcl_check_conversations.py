@@ -1,5 +1,6 @@
 """One conversation against its ground truth, on a lamp: the state after every turn, results, error types."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,10 @@ def test_the_evaluator_gives_error_type_and_turn_beside_the_reason(row: Row, pro
     assert found["multi_turn_state_properties"] == properties
     right = MultiTurnStateEvaluator()(result=[*result[:1], steps(("mkdir", {"dir_name": "a"}))], **row)
     assert right["multi_turn_state_result"] == "pass"
+
+
+def test_the_signature_of_the_evaluator_names_its_columns() -> None:
+    parameters = inspect.signature(MultiTurnStateEvaluator()).parameters
+    assert {"result", "ground_truth", "involved_classes", "id"} <= parameters.keys()
+    assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {*inspect.signature(MultiTurnStateEvaluator).parameters} >= {"compat", "mode"}

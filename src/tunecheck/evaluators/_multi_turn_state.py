@@ -30,9 +30,8 @@ _COLUMNS = (
     *("check", "error", *_EPISODE_COLUMNS),
     *("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state"),
 )
-_SIGNATURE = Signature(
-    [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="object") for name in _COLUMNS]
-)
+_PARAMETERS = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="object") for name in _COLUMNS]
+_SIGNATURE = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *_PARAMETERS])
 
 
 class MultiTurnStateEvaluator(Evaluator):
@@ -81,7 +80,6 @@ class MultiTurnStateEvaluator(Evaluator):
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
     primary: ClassVar[str] = _METRIC
     cpu_bound: ClassVar[bool] = True
-    signatures: ClassVar[list[Signature]] = [_SIGNATURE]
     _trust: Trust | None = None
 
     def __init__(
@@ -118,7 +116,7 @@ class MultiTurnStateEvaluator(Evaluator):
             ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
             DataError: the long-context constants are needed but missing.
         """
-        row = {**dict.fromkeys(_COLUMNS), **_SIGNATURE.bind(**columns).arguments}
+        row = {**dict.fromkeys(_COLUMNS), **_SIGNATURE.bind(self, **columns).kwargs}
         # BFCL's other rows have one question and no state.
         if row["check"] not in (None, "multi_turn"):
             return verdict(_METRIC, not_applicable=True, reason="the row has one question")
@@ -131,6 +129,9 @@ class MultiTurnStateEvaluator(Evaluator):
             episode=Episode.of_columns(**{name: row[name] for name in _EPISODE_COLUMNS}),
         )
         return outcome.scored(_METRIC)
+
+    # Frameworks that call evaluators pass only the columns that the signature names.
+    __call__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
 
     def __getstate__(self) -> Mapping[str, object]:
         """Return the state without the simulators' classes and constants, which a copy loads again."""
