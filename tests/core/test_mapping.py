@@ -200,6 +200,14 @@ def test_keywords_of_any_name_get_the_target_s_columns_before_the_data_s(tmp_pat
     assert column(result, "outputs.e.given") == [{"q": "asked", **answer}]
 
 
+def test_the_first_parameter_without_a_value_is_named_whatever_the_order_of_the_mapping() -> None:
+    def asked(first: object, second: object, **others: object) -> None: ...
+
+    mapping = parse_mapping({"other": "${data.x}", "second": "${data.y}", "first": "${data.z}"}, "here")
+    with pytest.raises(KeyError, match="'first'"):
+        make_binder(read_signature(asked, "e"), mapping, "e")({}, {})
+
+
 def test_a_text_that_is_the_name_of_a_column_is_refused_as_a_constant(tmp_path: Path) -> None:
     config = {"e": {"column_mapping": {"ground_truth": "answer"}}}
     with pytest.raises(ConfigurationError, match=r"for the column, write '\$\{data\.answer\}'"):

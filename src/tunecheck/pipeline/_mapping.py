@@ -170,7 +170,7 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
     mapping names them.
     """
     if signature.takes_any:  # `**kwargs` also takes mapped names that are no parameters
-        choices = [{**dict.fromkeys(mapping, False), **parameters} for parameters in signature.choices]
+        choices = [{**given, **{name: False for name in mapping if name not in given}} for given in signature.choices]
         signature = Signature(choices, takes_any=True)
     own = {name: mapped for name, mapped in mapping.items() if name in signature}
     return Binder(signature, own, only_mapped, what)
