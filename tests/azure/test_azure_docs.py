@@ -173,7 +173,7 @@ def told_errors(folder: Path) -> None:
     with pytest.raises(azure.EvaluationException, match="Response is missing or empty"):
         azure.RelevanceEvaluator(Scripted())(query="q")
     (folder / "data.tsv").write_text("query\tresponse\n")
-    with pytest.raises(azure.EvaluationException, match=r"Unable to load data from .* line 1, column 1: not JSON"):
+    with pytest.raises(azure.EvaluationException, match=r"Unable to load data .* line 1, column 1: the line is not"):
         evaluate(folder, data=folder / "data.tsv", evaluators={"e": picky})
     said = r"^\(\w+\) Evaluation target failed to produce any results\. Please check .* first with ConnectionError"
     with pytest.raises(azure.EvaluationException, match=said) as raised:
@@ -280,7 +280,7 @@ def own_prompts(folder: Path) -> None:
     model = Scripted(judgement(4))
     azure.GroundednessEvaluator(model)(query="how?", response="so", context="it is so")
     assert "how?" in str(model.requests[0].messages)
-    with pytest.raises(azure.EvaluationException, match="outside of 1 to 5"):
+    with pytest.raises(azure.EvaluationException, match="must be from 1 to 5"):
         azure.GroundednessEvaluator(Scripted(*[judgement(9)] * 2))(response="so", context="it is so")
 
 
