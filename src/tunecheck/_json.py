@@ -354,8 +354,8 @@ def _key(key: object, path: _Steps) -> str:
     _refuse(key, path, place=", a key")
 
 
-def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> NoReturn:
-    """Raise TypeError for a value without a JSON form, with its path, type, and `which` property is the reason."""
+def _refuse(value: object, path: _Steps, detail: str = "", place: str = "") -> NoReturn:
+    """Raise TypeError for a value without a JSON form, with its path, type, and the `detail` that is the reason."""
     value_path = place
 
     # The steps are linked from the last to the first.
@@ -366,7 +366,7 @@ def _refuse(value: object, path: _Steps, which: str = "", place: str = "") -> No
 
     value_path = f"{step}{value_path}"
     value_path = value_path if len(value_path) <= _MAX_PATH else f"{value_path[:_MAX_PATH]}…"
-    raise TypeError(f"{value_path}: a {type(value).__name__} {which}has no JSON form")
+    raise TypeError(f"{value_path}: a {type(value).__name__} {detail}has no JSON form")
 
 
 ValuePath: TypeAlias = tuple[str | int, ...]

@@ -106,7 +106,7 @@ class Threads(ThreadPoolExecutor):
         call: Call[T] = Call(partial(fn, *args, **kwargs) if args or kwargs else cast("Callable[[], T]", fn))
         with self._lock:
             if self._closed:
-                raise RuntimeError("the threads have ended")
+                raise RuntimeError("no call can start, because the threads have ended")
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()
@@ -141,8 +141,8 @@ class Threads(ThreadPoolExecutor):
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
         """
         if self.abandoned >= MOST_ABANDONED:
-            earlier = f"{self.abandoned} earlier calls still run after their time limit"
-            raise LateError(f"no further call is made, because {earlier}: make calls return in time")
+            unfinished_calls = f"{self.abandoned} earlier calls still run after their time limit"
+            raise LateError(f"no further call is made, because {unfinished_calls}: make calls return in time")
 
         call = self.submit(function)
         remaining_s = limit_s
@@ -462,8 +462,8 @@ class UserLoop:
             LateError: five earlier calls still block.
         """
         if self._blocked[who] >= _MOST_BLOCKED:
-            earlier = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
-            raise LateError(f"no further call is made, because {earlier}: use await for blocking work")
+            blocking_calls = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
+            raise LateError(f"no further call is made, because {blocking_calls}: use await for blocking work")
 
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""

@@ -122,8 +122,8 @@ class RecordFile:
                     written += os.write(self._file.fileno(), line[written:])
             except OSError as error:
                 self._take_back(written)
-                losses = "its earlier records are lost" if self._removed else "its earlier records are kept"
-                raise RunError(f"cannot write {self.path}: {error.strerror} ({losses})") from error
+                earlier_records = "its earlier records are lost" if self._removed else "its earlier records are kept"
+                raise RunError(f"cannot write {self.path}: {error.strerror} ({earlier_records})") from error
 
             self.count += 1
             self._dirty.set()

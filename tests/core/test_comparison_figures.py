@@ -233,7 +233,7 @@ def test_a_wrong_option_is_refused_with_the_right_one(tmp_path: Path, options: d
 
 
 def test_one_run_alone_cannot_be_compared(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="at least one run to compare"):
+    with pytest.raises(ConfigurationError, match="needs two runs or more"):
         compare(passes(tmp_path, "a", [True]))
 
 

@@ -208,7 +208,7 @@ def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None
 def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
     for decide in (compare, select):
-        with pytest.raises(ConfigurationError, match=r"two of the runs are the same .*: give each run once"):
+        with pytest.raises(ConfigurationError, match=r"the run .* is given twice: give each run once"):
             decide(base, base)
 
 

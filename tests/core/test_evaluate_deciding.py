@@ -298,7 +298,7 @@ def test_a_margin_over_the_whole_range_of_a_metric_is_refused(tmp_path: Path, ba
 def test_a_metric_without_a_declared_range_decides_nothing(tmp_path: Path) -> None:
     evaluators = {"length": lambda response: len(response) / 7}
     before = run(tmp_path, ROWS, target=Model(0.5), evaluators=evaluators)
-    with pytest.raises(ConfigurationError, match="cannot decide an early stop: declare its range"):
+    with pytest.raises(ConfigurationError, match="cannot decide an early stop without a range: declare"):
         stopping(tmp_path, ROWS, before, evaluators=evaluators)
 
 
@@ -318,5 +318,5 @@ def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> N
         name, kind, range, higher_is_better = "grade", "score", (0.0, 1.0), True
 
     before = run(tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(0.5)})
-    with pytest.raises(RunError, match="outside the declared range"):
+    with pytest.raises(RunError, match="outside of its declared range"):
         stopping(tmp_path, ROWS[:20], before, evaluators={"graded": Graded(1.5)})

@@ -303,7 +303,7 @@ def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path
     base = make_run(tmp_path, [row(1, "x", "y"), row(2, "x", "y"), row(3, "x", "y")], "base")
     new = make_run(tmp_path, [row(3, "x", "y"), row(2, "other", "y"), row(1, "x", "y"), row(9, "x", "z")], "new")
     assert rows_paired(base, new) == [2, None, 0, None]
-    with pytest.raises(ConfigurationError, match="no row of"):
+    with pytest.raises(ConfigurationError, match="share no row"):
         rows_paired(base, make_run(tmp_path, [row(8, "a", "b")], "another"))
 
 
@@ -436,7 +436,7 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
 
     held = ("report", "evaluation_results.json", "--against", "tree")
     said = inside(tmp_path, *held)
-    assert (said.code, "name the report's path with --out FILE" in said.err) == (2, True)
+    assert (said.code, "name the file of the report with --out FILE" in said.err) == (2, True)
     assert inside(tmp_path, *held, "--out", "x.html", "--pair-by", "id").code == 0
     index, head = (data_of(tmp_path / "x.html", name) for name in ("index", "head"))
     assert index["ids"] == names

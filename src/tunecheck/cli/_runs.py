@@ -39,7 +39,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     if options.verify and options.remove:
         raise ConfigurationError("--verify and --remove exclude each other: give only one of them")
     if options.runs is None and (options.verify or options.remove):
-        raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give their ids, or last")
+        raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give run ids, or `last`")
 
     if options.runs is None:
         return _list([*list_runs(options.folder)][::-1][: options.limit], options)

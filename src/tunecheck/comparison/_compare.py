@@ -98,7 +98,7 @@ def compare_runs(
 ) -> results.Comparison:
     """Compare runs with the first run; raises the errors of `compare`."""
     if len(runs) < 2:
-        raise ConfigurationError("compare needs a base and at least one run to compare with it")
+        raise ConfigurationError("a comparison needs two runs or more: name a base run and a new run")
     comparison, _ = compare_tables(open_runs(runs, results_dir, settings), settings)
     return comparison
 
@@ -112,8 +112,8 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
     if simulated and not settings.allow_simulated:
         named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
         raise ConfigurationError(
-            f"the answers of {named} are simulated, so a comparison says nothing about a model; "
-            "pass --allow-simulated to compare anyway"
+            f"the answers of {named} are simulated, so a comparison says nothing about a model: "
+            "give --allow-simulated to compare anyway"
         )
     return tables
 
@@ -128,13 +128,13 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows must be 0 or more, not {settings.rows!r}")
 
-    for name, accepted in settings.guards.items():
-        if not 0 <= accepted < math.inf:
-            raise ConfigurationError(f"guard {name!r}: margin must be a finite number of 0 or more, not {accepted!r}")
+    for name, margin in settings.guards.items():
+        if not 0 <= margin < math.inf:
+            raise ConfigurationError(f"guard {name!r}: the margin must be a number of 0 or more, not {margin!r}")
 
-    how = settings.pair_by
-    if how not in PAIR_BY:
-        raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {how!r}{did_you_mean(how, PAIR_BY)}")
+    given = settings.pair_by
+    if given not in PAIR_BY:
+        raise ConfigurationError(f"pair_by must be {' or '.join(PAIR_BY)}, not {given!r}{did_you_mean(given, PAIR_BY)}")
 
 
 def select(
@@ -189,7 +189,7 @@ def select(
     place = 0 if base is None else _place_of_base(tables)
     # Counted after the base was merged: it may be one of the runs.
     if len(tables) < 2:
-        raise ConfigurationError("select needs two runs or more")
+        raise ConfigurationError("a selection needs two runs or more: name another run")
 
     opened = Runs(tables, settings, place)
     return selection_of(opened, _against_base(opened))
@@ -586,17 +586,17 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
     metric, tables = primaries[0], runs.tables
 
     if any(primary.key != metric.key for primary in primaries):
-        raise ConfigurationError("the runs' primary metrics differ; name a metric that all runs have with --metric")
+        raise ConfigurationError("the primary metrics of the runs differ: name a metric of all runs with --metric")
     # Two judges are two scales: their rates cannot be put in one order.
     if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(
             f"{metric.name} was scored by different judges in these runs: "
-            "score the runs again with one judge (`tunecheck score RUN`)"
+            "score the runs again with one judge (`tunecheck score RUN --judge NAME`)"
         )
 
     common = common_rows(metric.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has a value of {metric.name} in every run: name runs of the same rows")
+        raise ConfigurationError(f"no row has a value of {metric.name} in every run: compare runs of the same rows")
     sides, ranking = common.sides, rank_runs(common, runs, judge_label_counts(metric, runs))
 
     decision = best = choose_decision(against)

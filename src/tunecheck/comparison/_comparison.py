@@ -255,7 +255,7 @@ class RunComparison(Result, frozen=True):
         for metric in self.metrics.values():
             if name in (metric.name, metric.key):
                 return metric
-        raise ConfigurationError(f"no metric {name!r} was compared{did_you_mean(name, self.metrics)}")
+        raise ConfigurationError(f"this comparison has no metric {name!r}{did_you_mean(name, self.metrics)}")
 
     @property
     def tested(self) -> list[MetricComparison]:

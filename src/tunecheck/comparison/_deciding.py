@@ -58,7 +58,7 @@ class EarlyStopping:
             ConfigurationError: the base cannot be read, lacks a metric or all rows, or a metric has no declared range.
         """
         if rows.dataset.scan().rows is None:
-            raise ConfigurationError("until_decided reads rows in random order: data must be a path, list or DataFrame")
+            raise ConfigurationError("until_decided needs rows in random order: give data as a path, list or DataFrame")
 
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
         base, new = read_runs([question.base, rows], results_dir)
@@ -171,7 +171,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        raise _refusal(base, f"no verdicts of {wanted}, only of {own}; `tunecheck score` adds verdicts")
+        raise _refusal(base, f"it has verdicts of {own}, but not of {wanted}; add them with `tunecheck score`")
     return primary if primary in common else default_primary(common, base)
 
 
@@ -192,7 +192,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         name, margin = chosen.name, question.margin
 
         if chosen.key not in base.columns:
-            raise ConfigurationError(f"{name} cannot decide an early stop: name a metric of all rows, not of a slice")
+            raise ConfigurationError(f"{name} is of a slice and cannot decide an early stop: name a metric of all rows")
         if chosen.evaluator not in evaluators:
             raise ConfigurationError(f"this run lacks the evaluator of {name}: add it, or name another metric")
 
@@ -200,7 +200,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise ConfigurationError(f"{name} cannot decide an early stop: declare its range or name another metric")
+            raise ConfigurationError(f"{name} cannot decide an early stop without a range: declare the metric's range")
 
         worst, best = bounds if column.higher_is_better else bounds[::-1]
         if margin is not None and margin >= abs(best - worst):
@@ -212,7 +212,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
 
 def _refusal(base: RunTable, problem: str) -> ConfigurationError:
     """Return the error for a problem with the base run."""
-    return ConfigurationError(f"the base {base.info.id}: {problem}")
+    return ConfigurationError(f"the base run {base.info.id} cannot decide: {problem}")
 
 
 class _MetricTest(msgspec.Struct):
@@ -299,7 +299,7 @@ class _MetricTest(msgspec.Struct):
         score = (value - self.worst) / self.span
         if not 0 <= score <= 1:
             raise RunError(
-                f"row {state.row.id}: {self.name} is {value!r}, outside the declared range: correct value or range"
+                f"row {state.row.id}: {self.name} is {value!r}, outside of its declared range: correct the evaluator"
             )
         return score
 

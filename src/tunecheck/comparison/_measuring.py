@@ -447,8 +447,8 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:
-        problem = f"neither {base.info.id} nor {new.info.id} has a row with a score"
-        raise ConfigurationError(f"{problem}: score the runs with `tunecheck score RUN`")
+        runs = f"{base.info.id} and {new.info.id}"
+        raise ConfigurationError(f"no row of the runs {runs} has a score: score both runs with `tunecheck score RUN`")
 
     names = named
     if names is None:
@@ -511,11 +511,11 @@ def _slice_suffix(where: str | None, base: RunTable, new: RunTable) -> str:
         return f"[{columns[0]}={where}]"
     if columns:
         choices = " or ".join(f"[{name}={where}]" for name in columns)
-        raise ConfigurationError(f"[{where}] is a value of several columns: write {choices}")
+        raise ConfigurationError(f"the slice [{where}] is a value of several columns: write {choices}")
 
     hint = did_you_mean(column, known) if equals else ""
     raise ConfigurationError(
-        f"[{where}]: the runs have no such slice{hint}; `tunecheck score RUN --group-by COLUMN` adds slices"
+        f"the runs have no slice [{where}]{hint}; add slices with `tunecheck score RUN --group-by COLUMN`"
     )
 
 

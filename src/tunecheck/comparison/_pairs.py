@@ -137,10 +137,10 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
     """Return the error that explains why no rows pair; `contents` is True if contents were compared."""
     for table in (base, new):
         if not table.items.ids:
-            return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
+            return NothingPairsError(f"run {table.info.id} has no rows: compare runs with rows")
 
     shared = set(base.items.ids) & set(new.items.ids)
-    start = f"no row of {base.info.id} is in {new.info.id}"
+    runs = f"{base.info.id} and {new.info.id}"
 
     if shared and contents:
         # The error shows one row, and in it up to three columns that differ.
@@ -150,10 +150,10 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
         remedy = "to compare them anyway, add --pair-by id" if base.named and new.named else ""
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
-        return NothingPairsError(f"{start}: {ids} in both, but with different content ({example})", remedy)
+        return NothingPairsError(f"{runs} share no row: {ids} in both, but with different content ({example})", remedy)
 
     base_id, new_id = base.items.ids[0][:100], new.items.ids[0][:100]
-    return NothingPairsError(f"{start}: the ids differ, such as {base_id!r} and {new_id!r}")
+    return NothingPairsError(f"{runs} share no row: the ids differ, such as {base_id!r} and {new_id!r}")
 
 
 def _different_columns(base: RunTable, new: RunTable, row_id: str) -> list[str]:
@@ -240,7 +240,7 @@ class RunPair:
         column, _, value = where.partition("=")
         mask = self.rows_by_value(column).get(value)
         if mask is None:
-            raise ConfigurationError(f"{key}: no row with {where} is in both runs")
+            raise ConfigurationError(f"no row of the slice {key} is in both runs: name a slice that both runs have")
 
         return mask
 
@@ -328,7 +328,7 @@ class Runs:
         places = [table.info.place for table in tables if table.info.place != "memory"]
         for place in places:
             if places.count(place) > 1:
-                raise ConfigurationError(f"two of the runs are the same ({place}): give each run once")
+                raise ConfigurationError(f"the run {place} is given twice: give each run once")
 
         self.tables, self.settings = tables, settings
         self.base_place, self.base = base, tables[base]

@@ -68,7 +68,7 @@ def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | 
         ConfigurationError: the folder does not exist, or the port is not available.
     """
     if not results_dir.is_dir():
-        raise ConfigurationError(f"there is no folder {results_dir}; name the folder of runs with --results-dir")
+        raise ConfigurationError(f"there is no folder {results_dir}: name the folder of runs with --results-dir")
 
     # 24 random bytes, 32 characters: the address cannot be guessed.
     token = secrets.token_urlsafe(24)

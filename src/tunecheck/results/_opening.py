@@ -122,7 +122,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
         # The text is no run's name, but a path: say what such a path may hold.
         if os.fspath(run) and path.exists():
             known = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
-            raise ConfigurationError(f"{path} is not a run: expected {known}") from None
+            raise ConfigurationError(f"{path} is not a run: name {known}") from None
         raise
 
 
@@ -159,7 +159,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
     """
     rows = run.get("rows")
     if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
-        raise ConfigurationError('a run given as an object must have "rows", like the result of evaluate()')
+        raise ConfigurationError('a run given as an object needs a list under "rows", like the result of evaluate()')
 
     return OpenedRun(RunInfo(name, "rows", "memory", rows=0), GivenRows(rows), answers=frozenset({"response"}))
 

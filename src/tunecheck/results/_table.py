@@ -188,13 +188,11 @@ class AzureFile(msgspec.Struct, frozen=True):
             value = loads(content)
         except ValueError as error:
             problem = " ".join(str(error).split())
-            raise DataError(
-                f"{self.path}: not JSON ({problem}): the file is incomplete or holds no results; write it again"
-            ) from None
+            raise DataError(f"{self.path}: the file is not JSON ({problem}): write the results again") from None
 
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):
-            raise DataError(f'{self.path}: no results: expected an object {{"rows": […], "metrics": {{…}}}}')
+            raise DataError(f'{self.path}: the file has no results: write an object {{"rows": […], "metrics": {{…}}}}')
 
         for number, row in enumerate(rows):
             yield _check_row(row, f"{self.path}: row {number + 1}")
@@ -227,18 +225,18 @@ class GivenRows(msgspec.Struct, frozen=True):
             try:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
             except TypeError as error:
-                raise DataError(f"row {number + 1}: {error}") from None
+                raise DataError(f"row {number + 1} cannot be read: {error}") from None
             yield _check_row(written, f"row {number + 1}")
 
 
-def _check_row(row: JSON, where: str) -> ResultRow:
-    """Return the row, which must be an object; `where` names it in the error.
+def _check_row(row: JSON, place: str) -> ResultRow:
+    """Return the row, which must be an object; `place` names it in the error.
 
     Raises:
         DataError: it is not an object.
     """
     if not isinstance(row, dict):
-        raise DataError(f"{where} is not a JSON object: restore the file")
+        raise DataError(f"{place} is not a JSON object: restore the file from a copy")
     return row
 
 

@@ -64,7 +64,7 @@ def multiple_comparisons_with_the_best(
     normal_quantile(confidence)  # raises an error for an invalid confidence
     rows, runs = scores.shape
     if runs < 2:
-        raise ValueError("a comparison with the best of the others needs at least two runs")
+        raise ValueError("a comparison with the best other run needs two runs or more")
 
     sign = 1.0 if higher_is_better else -1.0
 

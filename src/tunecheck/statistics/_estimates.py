@@ -145,9 +145,7 @@ def differences(base: Floats, new: Floats) -> Floats:
         ValueError: base and new have different lengths.
     """
     if len(base) != len(new):
-        raise ValueError(
-            f"rows are compared in pairs: base and new run need equally many values, not {len(base)} and {len(new)}"
-        )
+        raise ValueError(f"base and new run need equally many values, not {len(base)} and {len(new)}")
 
     with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
         change = new - base
