@@ -232,9 +232,9 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
 
 
 # One attribute of a header, with the comma after it: `name="Ann",` or `id=7`.
-_ATTRIBUTE = r'\s*+\w++\s*+=\s*+(?:"[^"\]]*+"|[^",\]]*+)\s*+(?:,|(?=\]))'
+_ATTRIBUTE = r'\s*+(\w++)\s*+=\s*+(?:"([^"\]]*+)"|([^",\]]*+))\s*+(?:,|\Z|(?=\]))'
 # A role header, with attributes or without: "system:", "# User:" or `assistant[name="Ann", id=7]:`.
-_HEADER = re.compile(rf"#?\s*+(system|user|assistant|developer)(?:\[(?:{_ATTRIBUTE})++\])?\s*+:", re.IGNORECASE)
+_HEADER = re.compile(rf"#?\s*+(system|user|assistant|developer)(?:\[((?:{_ATTRIBUTE})++)\])?\s*+:", re.IGNORECASE)
 # `${env:REGION:westus}` has the default `westus`.
 # `${env:NAME:default}`; `:plain` is a suffix of references, not a default
 _WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
@@ -354,7 +354,8 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     Raises:
         PromptError: the template is wrong, or uses a conversation, an image or a file other than as `{{ name }}`.
     """
-    language = _language(file.front)
+    language, strict = _template_settings(file.front)
+    split = functools.partial(_split_at_headers, strict)
 
     inserted = [item for item in properties if item.kind in _INSERTED_KINDS]
     body = file.body.lstrip()
@@ -363,11 +364,11 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     def where(line: int) -> str:
         return file.where(line + blank_lines)
 
-    template = Template(body, where, _split_at_headers, language)
+    template = Template(body, where, split, language)
     threads = [f"{{{{{item.name}}}}}" for item in inserted if item.kind == "thread"]
     if threads and not any(item.name in template.names for item in inserted):
         end = "" if body.endswith("\n") else "\n"
-        template = Template("\n".join([f"{body}{end}user:", *threads]), where, _split_at_headers, language)
+        template = Template("\n".join([f"{body}{end}user:", *threads]), where, split, language)
 
     # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
@@ -389,11 +390,11 @@ def _with_default(text: str, path: ValuePath) -> str:
     return f"${{env:{match[1]}}}" if is_secret or os.environ.get(match[1]) else match[2]
 
 
-def _language(front: Front) -> LanguageName:
-    """Return the language of the template.
+def _template_settings(front: Front) -> tuple[LanguageName, bool]:
+    """Return the template's language, and whether attributes in role headers are ignored, the default.
 
     Raises:
-        PromptError: the language or the parser is unknown, or attributes of role headers would be sent.
+        PromptError: the language or the parser is unknown.
     """
     kinds = {"format": "jinja2", "parser": "prompty"}
 
@@ -403,10 +404,7 @@ def _language(front: Front) -> LanguageName:
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
         kinds[key] = front.one_of(known, kinds[key], *path)
 
-    if front.value("template", "format", "strict") is False:
-        problem = "false is not supported: attributes of role headers are not sent; leave this key out"
-        raise front.error(("template", "format", "strict"), problem)
-    return _LANGUAGES[kinds["format"]]
+    return _LANGUAGES[kinds["format"]], front.value("template", "format", "strict") is not False
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
@@ -480,28 +478,48 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 # -- from a rendered template to messages
 
 
-def _split_at_headers(skeleton: Skeleton) -> list[dict[str, JSON]]:
+def _split_at_headers(strict: bool, skeleton: Skeleton) -> list[dict[str, JSON]]:
     """Split a rendered template into chat messages at its role headers; text above them is a system message.
 
-    A value cannot open a message: the skeleton has marks in the places of values, and no mark is a header.
+    If `strict`, attributes of headers are ignored. A value cannot open a message: the skeleton has marks in the places
+    of values, and no mark is a header.
     """
     messages: list[dict[str, JSON]] = []
-    role, lines = "system", list[str]()
+    head: dict[str, JSON] = {"role": "system"}
+    lines: list[str] = []
 
     for line in skeleton.text.splitlines():
         header = _HEADER.fullmatch(line.strip())
         if header is None:
             lines.append(line)
             continue
-        _add_message(messages, role, lines, skeleton)
-        role, lines = header[1].lower(), []
+        _add_message(messages, head, lines, skeleton)
+        head, lines = {"role": header[1].lower()}, []
 
-    _add_message(messages, role, lines, skeleton)
+        # An attribute may contain a value, but must not change who speaks or replace the text.
+        for name, quoted, plain in re.findall(_ATTRIBUTE, "" if strict else header[2] or ""):
+            if name not in ("role", "content"):
+                head[name] = _attribute_value(skeleton.filled(quoted or plain.strip()))
+
+    _add_message(messages, head, lines, skeleton)
     return messages
 
 
-def _add_message(messages: list[dict[str, JSON]], role: str, lines: list[str], skeleton: Skeleton) -> None:
-    """Append the message with this role and these lines to `messages`; without lines, nothing.
+def _attribute_value(text: str) -> JSON:
+    """Convert an attribute's text to true, false or a number if it is one; else return the text: "7" becomes 7."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
+    """Append the message with this head and these lines to `messages`; without lines, nothing.
 
     Values that are not text stand between the lines' texts as messages or parts of their own.
     """
@@ -512,7 +530,7 @@ def _add_message(messages: list[dict[str, JSON]], role: str, lines: list[str], s
 
     # Text alone: empty lines at its ends go, indentation stays.
     if len(pieces) == 1:
-        messages.append({"role": role, "content": str(pieces[0]).strip("\n")})
+        messages.append({**head, "content": str(pieces[0]).strip("\n")})
         return
 
     for piece in pieces:
@@ -521,7 +539,7 @@ def _add_message(messages: list[dict[str, JSON]], role: str, lines: list[str], s
             if piece.part is not None:
                 _add_part(messages, piece.part)
         elif piece.strip():
-            messages.append({"role": role, "content": piece.strip()})
+            messages.append({**head, "content": piece.strip()})
 
 
 def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
