@@ -101,7 +101,7 @@ def test_columns_beyond_a_spreadsheet_are_in_the_rows_file(tmp_path: Path, monke
     data = [{f"column{number}": number} for number in range(100)]
     result = run(tmp_path, data, evaluators={"e": lambda **_: 1})
     assert len(table_of(result)[0]) == 50
-    assert result.notes == ["eval_results.csv has the first 50 of 104 columns"]
+    assert result.notes == ["eval_results.csv has only the first 50 of 104 columns"]
     assert rows_of(result)[99]["inputs.column99"] == 99
 
 

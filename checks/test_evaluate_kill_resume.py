@@ -99,7 +99,7 @@ def test_an_unbroken_run_is_what_was_meant(unbroken: Path) -> None:
     assert 0 < metrics["metrics"]["length.error_count"] == metrics["failed_rows"] < ROWS / 2
     assert metrics["metrics"]["overlap.scored_count"] == ROWS
     assert set(metrics["by"]["kind"]) == {"a", "b", "c"}
-    assert metrics["notes"] == ["workers cannot import the evaluators that run in this process: length"]
+    assert metrics["notes"] == ["these evaluators run in this process, as workers cannot import them: length"]
 
 
 def as_before_it_ended(folder: Path) -> None:

@@ -234,7 +234,7 @@ def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_r
 def test_an_evaluator_that_loads_nowhere_else_runs_in_threads_and_the_run_says_so(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "loads_only_here,good")
     assert ran.scored("loads_only_here") == list(range(9))
-    assert "workers cannot import the evaluators that run in this process: loads_only_here" in ran.said["notes"]
+    assert "these evaluators run in this process, as workers cannot import them: loads_only_here" in ran.said["notes"]
 
 
 @posix_only

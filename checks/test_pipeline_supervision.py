@@ -313,7 +313,7 @@ def test_an_evaluator_that_fails_among_threads_runs_one_row_at_a_time_and_the_ru
     result = run(tmp_path, DATA * 4, evaluators={"e": evaluator, "other": lambda n: 1}, concurrency=10)
     assert evaluator.refused
     assert column(result, "outputs.e.e") == [row["n"] for row in DATA] * 4
-    assert result.notes == ["evaluator 'e' fails in several threads at once: its rows ran one at a time"]
+    assert result.notes == ["evaluator 'e' fails in several threads at once, so it scored one row at a time"]
 
 
 def test_errors_that_have_nothing_to_do_with_threads_stay_errors_and_are_not_tried_for_ever(tmp_path: Path) -> None:

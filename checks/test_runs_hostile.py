@@ -346,7 +346,7 @@ def test_nobody_is_asked_for_long_once_the_folder_is_gone(tmp_path: Path) -> Non
         return question
 
     rows = [{"question": str(n)} for n in range(400)]
-    with pytest.raises(RunError, match="was removed or moved; start a new run"):
+    with pytest.raises(RunError, match="was removed or moved: start a new run"):
         run(tmp_path, rows, target=slowly, evaluators={"n": length}, concurrency=1)
     assert asked < 200
 

@@ -307,7 +307,7 @@ def failing_aggregate(folder: Path) -> None:
         def __aggregate__(self, rows: list[Any]) -> NoReturn:
             raise ValueError("too few")
 
-    with pytest.warns(UserWarning, match="evaluator 'e': its __aggregate__ failed: ValueError: too few"):
+    with pytest.warns(UserWarning, match="__aggregate__ of evaluator 'e' failed: ValueError: too few"):
         assert evaluate(folder, evaluators={"e": Failing()})["metrics"] == {"e.n": 7.5, "e.binary_aggregate": 0.67}
 
 
@@ -432,7 +432,7 @@ def refused(said: str, **arguments: Any) -> Check:
 
 def unknown_names(folder: Path) -> None:
     refused("no argument 'evaluator_configs'", evaluator_configs={})(folder)
-    refused("evaluator_config: unknown evaluator 'f'", evaluator_config={"f": mapped(response="${data.query}")})(folder)
+    refused("unknown evaluator 'f'", evaluator_config={"f": mapped(response="${data.query}")})(folder)
 
 
 def nested(folder: Path) -> None:

@@ -126,7 +126,7 @@ def test_scores_without_any_threshold_are_an_error(tmp_path: Path) -> None:
     def plain(says: Any) -> dict[str, Any]:
         return {"plain": says, "plain_result": "pass"}
 
-    with pytest.raises(ConfigurationError, match="has no threshold to compare them with"):
+    with pytest.raises(ConfigurationError, match="has no threshold: set label_threshold"):
         run(tmp_path, labelled((1, 5), (0, 2)), plain)
 
 
@@ -157,7 +157,7 @@ def test_a_verdict_that_is_neither_pass_nor_fail_is_named(tmp_path: Path) -> Non
         return {"sort": says}
 
     assert run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort).accuracy.hits == 2
-    with pytest.raises(ConfigurationError, match="row r2: 'sort' gave 'unsure' as 'sort', not pass or fail"):
+    with pytest.raises(ConfigurationError, match="row r2: evaluator 'sort' gave 'unsure' as 'sort', not pass or fail"):
         run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
 
 

@@ -91,7 +91,7 @@ def test_an_unfinished_run_says_how_to_finish_it(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", [True], status="interrupted")
     (new / "eval_results.jsonl").unlink()
     with pytest.raises(
-        ConfigurationError, match=rf"not finished \(interrupted\); finish it with .* resume='{new.name}'"
+        ConfigurationError, match=rf"not finished \(interrupted\): finish it with .* resume='{new.name}'"
     ):
         compare(base, new)
 

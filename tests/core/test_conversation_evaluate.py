@@ -53,7 +53,9 @@ def test_an_endpoint_is_driven_as_the_data_set_declares(shelf: Path) -> None:
 def test_a_choice_of_calls_that_changes_no_verdict_is_noted(shelf: Path) -> None:
     with serving(reply) as server:
         result = evaluated(declared(shelf, 1), server.endpoint(), calls="lenient")
-    assert "calls: lenient does not apply to steps: calls in `result` are read when the model answers" in result.notes
+    assert (
+        "calls: lenient does not apply to steps, as calls in `result` are read when the model answers" in result.notes
+    )
 
 
 def test_a_data_set_says_how_its_conversations_are_had(shelf: Path) -> None:
@@ -80,9 +82,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
-        pytest.raises(
-            ConfigurationError, match="shelf: mode is only for conversations, not for these rows: leave it out"
-        ),
+        pytest.raises(ConfigurationError, match="shelf: the key mode is only for conversations: leave mode out"),
     ):
         evaluated(data, server.endpoint())
 
@@ -97,14 +97,14 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> N
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match="shelf: the target conversation of its rows needs an endpoint: give target"
+        ConfigurationError, match="shelf: the rows' target conversation needs an endpoint: give one as target"
     ):
         evaluated(declared(shelf, 1), None)
 
 
 def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: Path) -> None:
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
-    with serving(reply) as server, pytest.raises(ConfigurationError, match="the target conversation takes whole rows"):
+    with serving(reply) as server, pytest.raises(ConfigurationError, match="the target conversation takes no mapping"):
         evaluated(declared(shelf, 1), server.endpoint(), evaluator_config=config)
 
 

@@ -74,10 +74,10 @@ def test_a_refused_way_of_asking_has_a_key_of_the_definition(body: Any, status: 
 def test_what_was_found_out_is_told_with_the_value_that_was_typed() -> None:
     facts = ApiFacts(parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=("json_schema",))
     assert list(facts.sentences()) == [
-        "this model refuses temperature 0.1; Tunecheck leaves it out",
-        "this model refuses max_tokens 9; Tunecheck sends it as max_completion_tokens",
-        "this model refuses stop; Tunecheck leaves it out",
-        "this model refuses response_format json_schema; Tunecheck asks for a JSON object instead",
+        "this model refuses temperature 0.1, so Tunecheck leaves it out",
+        "this model refuses max_tokens 9, so Tunecheck sends it as max_completion_tokens",
+        "this model refuses stop, so Tunecheck leaves it out",
+        "this model refuses response_format json_schema, so Tunecheck asks for a JSON object instead",
     ]
 
 
@@ -156,7 +156,7 @@ async def test_a_system_message_is_sent_in_the_role_that_the_definition_names(
 async def test_trying_an_endpoint_out_says_what_it_does_not_take() -> None:
     with FaultServer(picky("temperature")) as server:
         report = await check_endpoint(model(server, parameters={"temperature": 0.1}))
-    assert "this model refuses temperature 0.1; Tunecheck leaves it out" in "\n".join(report.lines())
+    assert "this model refuses temperature 0.1, so Tunecheck leaves it out" in "\n".join(report.lines())
 
 
 async def test_a_refusal_that_says_nothing_of_the_request_is_the_calls_error() -> None:

@@ -131,7 +131,7 @@ async def test_a_failed_sign_in_is_one_line_with_what_to_do() -> None:
         with pytest.raises(RefusedError) as caught:
             await endpoint.complete(HELLO)
     assert str(caught.value) == (
-        "no Microsoft Entra token: not signed in To fix, run: az login or so (sign in with `az login`?)"
+        "Microsoft Entra gave no token: not signed in To fix, run: az login or so (to sign in, run `az login`)"
     )
     assert server.requests == []
 

@@ -85,7 +85,7 @@ async def test_the_versionless_form_sends_the_deployment_as_the_model() -> None:
 
 def test_a_deployment_that_is_not_the_urls_is_an_error() -> None:
     url = "https://a.b/openai/deployments/one/chat/completions?api-version=1"
-    with pytest.raises(ConfigurationError, match="deployment: differs from the deployment in the url"):
+    with pytest.raises(ConfigurationError, match="deployment: the url names another deployment"):
         load_endpoint({"kind": "azure_openai", "url": url, "deployment": "two"})
 
 

@@ -85,7 +85,7 @@ class TestCertificates:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
-        with pytest.raises(ConfigurationError, match="SSL_CERT_FILE names certificates that cannot be read"):
+        with pytest.raises(ConfigurationError, match=r"the certificates in SSL_CERT_FILE=.* cannot be read"):
             await ask_once(azure_ml("https://127.0.0.1:1/score"))
 
 
@@ -172,7 +172,7 @@ class TestProxies:
         self, monkeypatch: pytest.MonkeyPatch, address: str
     ) -> None:
         monkeypatch.setenv("https_proxy", address.replace("//", "//me:hunter2@"))
-        with pytest.raises(ConfigurationError, match="the environment's proxy for https") as caught:
+        with pytest.raises(ConfigurationError, match="set https_proxy to") as caught:
             proxy_for("https://service.example/score")
         assert "hunter2" not in str(caught.value)
 

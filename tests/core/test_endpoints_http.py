@@ -154,13 +154,13 @@ async def test_each_failure_has_its_type(step: Step, kind: type[EndpointError]) 
 
 async def test_a_web_page_instead_of_an_answer_asks_whether_the_url_is_right() -> None:
     error, _ = await failure(always(page()))
-    assert "web page: check the url" in str(error)
+    assert "a web page, not JSON: check the endpoint's url" in str(error)
 
 
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (raw(b'data: {"a": 1}\n\n', "text/event-stream"), "not as chat completions"),
+        (raw(b'data: {"a": 1}\n\n', "text/event-stream"), "not a chat completion"),
         (page(404), "404 Not Found: a web page titled 'Sign in'"),
         (filtered(), "declined the content: violence"),
     ],
@@ -229,9 +229,7 @@ async def test_a_reply_of_the_limit_is_taken_and_a_larger_one_is_asked_for_once(
     sent = raw(gzip.compress(body), Content_Encoding="gzip") if encoding else raw(body)
     async with serving(always(sent), retries=3, max_reply_bytes=1 << 20) as (endpoint, server):
         if over > 0:
-            with pytest.raises(
-                ReplyError, match=r"the reply is larger than 1,048,576 bytes: to allow it, raise max_reply_bytes"
-            ):
+            with pytest.raises(ReplyError, match=r"the reply is larger than 1,048,576 bytes: raise max_reply_bytes"):
                 await endpoint.complete(HELLO)
         else:
             assert (await endpoint.complete(HELLO)).text == text
@@ -289,7 +287,7 @@ class TestRefusals:
             for _ in range(9):
                 with pytest.raises(RefusedError):
                     await endpoint.complete(HELLO)
-            with pytest.raises(StopRunError, match=r"10 calls in a row were refused; .*bad key"):
+            with pytest.raises(StopRunError, match=r"the service refused 10 calls in a row; .*bad key"):
                 await endpoint.complete(HELLO)
         assert len(server.requests) == 10
 
@@ -298,7 +296,7 @@ class TestRefusals:
         for _ in range(9):
             with pytest.raises(EndpointError, match="cannot connect"):
                 await endpoint.complete(HELLO)
-        with pytest.raises(StopRunError, match=r"10 calls in a row were refused; .*cannot connect to 127.0.0.1:1"):
+        with pytest.raises(StopRunError, match=r"refused 10 calls in a row; .*cannot connect to 127.0.0.1:1"):
             await endpoint.complete(HELLO)
         await endpoint.close()
 

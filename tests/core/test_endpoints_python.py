@@ -90,7 +90,7 @@ async def test_what_it_raises_is_that_calls_error_in_one_line(tmp_path: Path, is
 
 
 async def test_what_has_no_json_form_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(ReplyError, match="returned a value that cannot be used as an answer"):
+    with pytest.raises(ReplyError, match="returned a value that is not an answer"):
         await ask(make(tmp_path, "def answer(messages):\n    return object()"))
 
 
@@ -139,7 +139,7 @@ def test_a_module_is_found_as_python_finds_it() -> None:
 
 
 def test_a_module_that_is_not_found_may_be_meant_as_a_file() -> None:
-    with pytest.raises(PluginError, match=r"No module named 'mine'.*write mine.py:<function>"):
+    with pytest.raises(PluginError, match=r"No module named 'mine'.*write mine.py:answer"):
         load_endpoint({"kind": "python", "function": "mine:answer"})
 
 

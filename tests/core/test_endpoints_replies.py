@@ -150,7 +150,7 @@ class TestLongWaits:
             endpoint,
             server,
         ):
-            with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, over the limit of 120 s"):
+            with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, more than the 120 s that a run waits"):
                 await endpoint.complete(HELLO)
         assert (len(server.requests), clock.waits) == (1, [])
 

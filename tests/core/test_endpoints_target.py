@@ -117,7 +117,7 @@ async def test_a_row_that_cannot_be_asked_says_why(values: dict[str, JSON], prob
 
 
 async def test_a_mapped_column_must_be_there() -> None:
-    with pytest.raises(ValueError, match="no value in column functions, which the mapping uses for tools"):
+    with pytest.raises(ValueError, match=r"no value in the column functions, which the mapping uses for target\.tools"):
         await asked({"query": "hi"}, {"tools": "functions"})
     with pytest.raises(ValueError, match="column p must hold an object of parameters"):
         await asked({"query": "hi", "p": 5}, {"parameters": "p"})
@@ -192,5 +192,5 @@ def test_data_without_a_column_for_messages_is_refused_before_the_first_row(
     if fits:
         target.check_columns(frozenset(columns))
     else:
-        with pytest.raises(ConfigurationError, match=r"no messages to send: .*columns: \$\{data.prompt\}"):
+        with pytest.raises(ConfigurationError, match=r"with the messages to send: .*columns: \$\{data.prompt\}"):
             target.check_columns(frozenset(columns))

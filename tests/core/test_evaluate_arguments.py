@@ -117,7 +117,7 @@ def test_a_wrong_argument_is_reported_before_anything_is_written(
 
 def test_results_that_cannot_go_anywhere_are_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"cannot make the run folder .*: (Not a directory|File exists)"):
+    with pytest.raises(ConfigurationError, match=r"the run folder .* cannot be made: (Not a directory|File exists)"):
         run(tmp_path, DATA, evaluators={"e": length}, results_dir=tmp_path / "file")
 
 
@@ -180,7 +180,7 @@ def test_an_output_path_that_cannot_be_written_is_said_and_the_run_is_finished(t
         return 1
 
     with pytest.raises(
-        RunError, match=r"cannot write .*out/x\.json: No such file or directory; run rows-.* is finished"
+        RunError, match=r"out/x\.json cannot be written: No such file or directory \(run rows-.* is finished"
     ):
         run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=tmp_path / "out" / "x.json")
     assert only_run(tmp_path).status() == "finished"

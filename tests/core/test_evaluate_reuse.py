@@ -197,9 +197,9 @@ def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note(tmp_pa
     again = Again(tmp_path, judges, begun, data=questions(4), target=Answering(version=None))
     assert again.asked == []
     assert again.result.notes == [
-        "answers were reused although the target's code has no fingerprint: check that the code is the same"
+        "answers were reused, but Tunecheck cannot tell whether the target's code is the same: check it"
     ]
-    assert "no fingerprint" in (again.result.run_dir / "metrics.json").read_text()
+    assert "whether the target's code is the same" in (again.result.run_dir / "metrics.json").read_text()
 
 
 def test_answers_of_a_target_with_a_fingerprint_are_not_given_to_one_without(again_with: Callable[..., Again]) -> None:
@@ -477,7 +477,7 @@ def test_score_of_a_run_without_a_target_judges_its_rows(tmp_path: Path, judges:
 
 def test_score_of_an_unfinished_run_says_how_to_finish_it(tmp_path: Path, judges: Judges) -> None:
     Interrupted(tmp_path, judges)
-    problem = r"has no results: it is not finished \(\w+\); finish it with the same Python call and resume="
+    problem = r"has no results, because it is not finished \(\w+\): finish it with the same Python call and resume="
     with pytest.raises(ConfigurationError, match=problem):
         score("last", evaluators=judges.all(), results_dir=tmp_path / "runs")
 

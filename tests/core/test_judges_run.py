@@ -85,7 +85,7 @@ def test_a_run_that_failed_midway_goes_on_and_buys_nothing_twice(tmp_path: Path)
     refused = [asked for asked in server.asked if asked["response_format"]["type"] == "json_schema"]
     assert len(refused) == 1, "what the service takes is known when the run goes on"
     assert (
-        "endpoint 'judge': this model refuses response_format json_schema; Tunecheck asks for a JSON object instead"
+        "endpoint 'judge': this model refuses response_format json_schema, so Tunecheck asks for a JSON object instead"
         in (result.notes)
     )
 

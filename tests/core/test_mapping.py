@@ -47,7 +47,7 @@ def test_anything_that_is_no_reference_stands_for_itself(value: object) -> None:
 
 @pytest.mark.parametrize("value", ["data.query", "target.response"])
 def test_a_reference_without_its_braces_is_refused_with_the_right_spelling(value: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"^here, parameter 'p': '{value}' lacks the") as told:
+    with pytest.raises(ConfigurationError, match=f"^here, parameter 'p': '{value}' is a fixed text") as told:
         parse_mapping({"p": value}, "here")
     assert str(told.value).endswith(f"write '${{{value}}}'")
 
@@ -71,7 +71,7 @@ def test_references_of_other_systems_say_what_is_meant_here(written: str, meant:
 
 
 def test_a_literal_that_is_no_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"parameter 'k': expected a reference or a JSON value: .*object"):
+    with pytest.raises(ConfigurationError, match=r"parameter 'k': the value is neither a reference nor JSON: .*object"):
         seen(tmp_path, {"e": {"column_mapping": {"k": object()}}})
     assert not (tmp_path / "runs").exists()
 
@@ -145,7 +145,7 @@ def test_a_typo_in_a_target_s_known_columns_is_an_error_before_the_first_call(tm
 
 
 def test_a_missing_required_parameter_names_the_columns_there_are(tmp_path: Path) -> None:
-    said = r"evaluator 'e' needs 'context': map it.*The data has \$\{data\.alt\}"
+    said = r"evaluator 'e' needs 'context': give --mapping context=.* with one of \$\{data\.alt\}"
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, DATA, evaluators={"e": lambda response, context: 1})
 
@@ -155,7 +155,7 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
     result = run(tmp_path, data, evaluators={"e": lambda x: x}, evaluator_config={"e": {"x": "${data.a.b}"}})
     assert column(result, "outputs.e.e") == [1, None, 3]
     (error,) = [entry for entry in column(result, "error.e") if entry]
-    assert error["message"] == "evaluator 'e': parameter 'x' is mapped to ${data.a.b}, which this row does not have"
+    assert error["message"] == "evaluator 'e': parameter 'x' is mapped to ${data.a.b}, but this row has no such value"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
         ),
     ],
     ids=[
-        "a default where a row lacks the column",
+        "a default where a row is a fixed text column",
         "an explicit null as None",
         "a constant afresh on each row",
         "every column and what is mapped for keywords of any name",
@@ -237,5 +237,5 @@ def test_a_target_s_missing_parameter_is_an_error_before_the_first_call(tmp_path
 
 
 def test_a_target_of_whole_rows_takes_no_mapping(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="the target takes whole rows"):
+    with pytest.raises(ConfigurationError, match="this target takes no mapping"):
         seen(tmp_path, {"target": {"q": "${data.alt}"}}, target=Answering())

@@ -158,7 +158,7 @@ def test_group_by_reports_each_column_s_values(tmp_path: Path) -> None:
 
 def test_too_many_groups_stop_the_run_with_the_reason(tmp_path: Path) -> None:
     data = [{"out": {"s": 1}, "text": f"text {n}"} for n in range(1_500)]
-    said = "column 'text' makes more than 1,000 groups: group by a column with fewer"
+    said = "column 'text' has over 1,000 groups: group by another column"
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, data, evaluators={"e": echo}, group_by="text")
 
@@ -266,7 +266,7 @@ def test_a_failing_aggregate_costs_nothing_else(tmp_path: Path, aggregation: Cal
     error = result.aggregate_errors["e"]
     assert error == {"type": kind, "message": ANY}
     assert error["message"].startswith(message)
-    assert f"evaluator 'e': its __aggregate__ failed: {kind}: {error['message']}" in result.notes
+    assert f"__aggregate__ of evaluator 'e' failed: {kind}: {error['message']}" in result.notes
     assert {key: value for key, value in metrics_of(result).items() if "aggregate" in key} == {}
     assert metrics_of(result)["e.s"] == 3.75
 

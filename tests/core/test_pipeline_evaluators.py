@@ -148,12 +148,12 @@ class CannotBeMade(NeedsArguments):
 @pytest.mark.parametrize(
     ("evaluator", "said"),
     [
-        (NeedsArguments, "'e' needs arguments, so give an instance: .*threshold"),
+        (NeedsArguments, "'e' needs arguments: pass an instance .*threshold"),
         (CannotBeMade, "'e' is a class that cannot be instantiated: KeyError"),
         (3, "'e' must be a function or class, not a int"),
         (None, "'e' must be a function or class, not a NoneType"),
         (positional, "'response' is positional-only"),
-        (dict, "its parameters cannot be read|must be a function or class, not a dict"),
+        (dict, "the parameters of .* cannot be read|must be a function or class, not a dict"),
         ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],
 )
@@ -207,11 +207,11 @@ def test_an_output_is_plain_data(tmp_path: Path, returned: Any, output: dict[str
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (None, "the evaluator returned a NoneType; expected a dict or a number"),
-        ([1, 2], "the evaluator returned a list; expected"),
-        ("pass", "the evaluator returned a str; expected"),
-        (object(), "the evaluator returned a object; expected"),
-        (np.array([1.0, 2.0]), "the evaluator returned a ndarray; expected a dict or a number"),
+        (None, "the evaluator returned a NoneType: return a dict or a number"),
+        ([1, 2], "the evaluator returned a list: return a dict or a number"),
+        ("pass", "the evaluator returned a str: return a dict or a number"),
+        (object(), "the evaluator returned a object: return a dict or a number"),
+        (np.array([1.0, 2.0]), "the evaluator returned a ndarray: return a dict or a number"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -485,7 +485,7 @@ def test_a_run_says_that_evaluators_are_not_given_the_tools_of_the_data(tmp_path
     tools = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
     rows = [{"ground_truth": 'get_weather(city="Oslo")', "response": 'get_weather(city="Oslo")', "tools": tools}]
     evaluators = {"calls": FunctionCallMatchEvaluator(), "own": lambda response: 1}
-    told = "the evaluators of calls do not use the column 'tools'"
+    told = "calls are not checked against the tools in the column 'tools'"
     mapped = {"default": {"column_mapping": {"tool_definitions": "${data.tools}"}}}
     assert any(note.startswith(told) for note in run(tmp_path, rows, evaluators=evaluators).notes)
     for arguments in ({"evaluator_config": mapped}, {"evaluators": {"own": evaluators["own"]}}):
@@ -500,12 +500,12 @@ def test_a_run_says_that_tools_are_never_sent(tmp_path: Path, body: dict[str, An
     with FaultServer(lambda *_: answer({"result": "hi"})) as server:
         endpoint = azure_ml(server.url, request=body, response="result")
         notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
-    assert any("never receives the data's tools: put ${tools} into request" in note for note in notes) is said
+    assert any("never receives the data's tools: write ${tools} in request" in note for note in notes) is said
 
 
 def test_a_metric_with_a_range_beyond_floats_is_refused(tmp_path: Path) -> None:
     class Graded(Instance):
         metrics = (Metric("n", range=(0, 10**400)),)
 
-    with pytest.raises(ConfigurationError, match="metric 'n': its range is too large"):
+    with pytest.raises(ConfigurationError, match="the range of metric 'n' is too large"):
         run(tmp_path, DATA, evaluators={"graded": Graded()})

@@ -326,7 +326,7 @@ def test_a_dear_limit_of_tokens_does_not_keep_a_cheap_call_from_being_made(tmp_p
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     model = Model()
-    with pytest.raises(ConfigurationError, match=r"max_cost: the price of 'model' \(called by 'judge'\) is unknown"):
+    with pytest.raises(ConfigurationError, match=r"but the price of 'model' \(called by 'judge'\) is unknown"):
         judged(tmp_path, Judge(model), rows("a"), max_cost=1)
     with pytest.raises(ConfigurationError, match="the price of the calls is unknown"):
         run(tmp_path, rows("a"), evaluators={"e": lambda response: 1}, max_cost=1)

@@ -44,7 +44,7 @@ def test_a_stop_among_groups_waits_for_no_other_group(tmp_path: Path, concurrenc
 
 def test_a_run_that_was_begun_wrong_is_not_told_to_resume(tmp_path: Path) -> None:
     unknown_model = Answering(lambda row: fail(StopRunError("no such model", resumable=False)))
-    with pytest.raises(RunError, match=r"stopped: no such model; correct that and start a new run$"):
+    with pytest.raises(RunError, match=r"stopped: no such model; correct the cause and start a new run$"):
         run(tmp_path, ROWS[:3], target=unknown_model, evaluators={"e": lambda q: 1})
 
 
@@ -284,7 +284,7 @@ def test_progress_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
 def test_fail_on_evaluator_errors_stops_the_run_and_keeps_what_it_has(tmp_path: Path) -> None:
     data = [{"q": n} for n in range(2000)]
     with pytest.raises(
-        RunError, match=r"row row-4: evaluator 'e': .*division.*; go on with the same Python call and resume="
+        RunError, match=r"row row-4: evaluator 'e' failed: .*division.*; go on with the same Python call and resume="
     ):
         run(tmp_path, data, evaluators={"e": lambda q: 1 // (q - 3)}, fail_on_evaluator_errors=True, target=lambda q: q)
     assert only_run(tmp_path).status() == "stopped"
@@ -292,7 +292,7 @@ def test_fail_on_evaluator_errors_stops_the_run_and_keeps_what_it_has(tmp_path: 
 
 def test_fail_on_evaluator_errors_counts_a_row_that_lacks_its_column(tmp_path: Path) -> None:
     data: Iterable[dict[str, Any]] = [{"q": 1}, {"p": 1}]
-    with pytest.raises(RunError, match=r"row row-2: evaluator 'e': .*no column of that name"):
+    with pytest.raises(RunError, match=r"row row-2: evaluator 'e' failed: .*no column of that name"):
         run(tmp_path, data, evaluators={"e": lambda q: 1}, fail_on_evaluator_errors=True)
 
 

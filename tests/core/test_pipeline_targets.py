@@ -140,8 +140,8 @@ def test_a_target_that_fails_on_every_row_is_told_aloud_and_its_run_kept(tmp_pat
         evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path)
     run_id = raised.value.result.run_dir.name
     assert str(raised.value) == (
-        "the target failed on every row, first with ConnectionError: nobody there; "
-        f"correct that, then go on with the same Python call and resume='{run_id}'"
+        "the target failed on every row, first with ConnectionError: nobody there: "
+        f"correct this, then go on with the same Python call and resume='{run_id}'"
     )
     down.clear()
     answered = evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path, resume=run_id)
@@ -249,7 +249,7 @@ def test_a_target_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, targe
 def test_an_answer_s_column_cannot_pass_for_an_evaluator_s_output(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], target=lambda q: {"e.n": 1, "ex.n": 2}, evaluators={"e": lambda q: {"n": 3}})
     (error,) = column(result, "error.target")
-    assert "the answer's column 'e.n' clashes with the results of evaluator 'e'" in error["message"]
+    assert "the answer's column 'e.n' clashes with evaluator 'e': rename the column" in error["message"]
     assert metrics_of(result)["e.error_count"] == 1
 
 
@@ -424,5 +424,5 @@ def test_what_is_no_target_is_said(tmp_path: Path, target: Any) -> None:
 
 def test_a_user_agent_without_an_endpoint_is_refused(tmp_path: Path) -> None:
     asked: Callable[..., Any] = lambda q: 1  # noqa: E731
-    with pytest.raises(ConfigurationError, match="user_agent is only for endpoints"):
+    with pytest.raises(ConfigurationError, match="user_agent is only for targets that are endpoints"):
         run(tmp_path, DATA, target=asked, evaluators={"e": lambda q: 1}, user_agent="x/1")

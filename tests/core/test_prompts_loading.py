@@ -98,7 +98,7 @@ def test_a_default_counts_where_no_value_is_given_as_in_azure() -> None:
 def test_a_variable_that_only_the_template_names_is_a_required_input() -> None:
     prompt = make("system:\n{{ b }}{% for x in c %}{{ x }}{% endfor %}{{ a }}", "inputs: {a: }\n")
     assert list(prompt.inputs) == ["a", "b", "c"]
-    with pytest.raises(PromptError, match=r"^test\.prompty: no value for the inputs b, c$"):
+    with pytest.raises(PromptError, match=r"^test\.prompty: values are missing for the inputs b, c$"):
         prompt.render({"a": 1})
 
 
@@ -123,7 +123,7 @@ def test_a_sample_that_is_not_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_never_used_as_a_value() -> None:
-    with pytest.raises(PromptError, match="no value for the input a"):
+    with pytest.raises(PromptError, match="values are missing for the input a"):
         make(BODY, "sample: {a: x}\n").render({})
 
 
@@ -174,10 +174,10 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
 
     assert loaded("../data/p.json") == {"seed": 1}
     for name in ("../data/p.txt", "../.keys/p.json"):
-        with pytest.raises(PromptError, match="is outside the prompt's folder: only JSON, YAML and image files"):
+        with pytest.raises(PromptError, match="is outside the prompt's folder: move it there; only JSON"):
             loaded(name)
     monkeypatch.chdir(tmp_path / "data")
-    with pytest.raises(PromptError, match="is outside the prompt's folder: only JSON, YAML and image files"):
+    with pytest.raises(PromptError, match="is outside the prompt's folder: move it there; only JSON"):
         loaded("../data/p.json")
 
 
@@ -185,7 +185,7 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
 def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_key(depth: int, tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text("[" * depth + "]" * depth)
     path = write(tmp_path, "p", BODY, "inputs:\n  a:\n    default: ${file:deep.json}\n")
-    with pytest.raises(PromptError, match=r"p\.prompty, line 9: inputs\.a\.default: 'deep\.json': "):
+    with pytest.raises(PromptError, match=r"p\.prompty, line 9: inputs\.a\.default: the file 'deep\.json': "):
         load_prompt(path)
 
 
@@ -197,7 +197,7 @@ def test_lists_around_a_file_count_for_its_depth(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
-    assert "line 3: inputs.a: 'x.txt' cannot be found" in _error("inputs:\n  a: ${file:x.txt}")
+    assert "line 3: inputs.a: 'x.txt' cannot be read, as" in _error("inputs:\n  a: ${file:x.txt}")
 
 
 def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: Path) -> None:
@@ -231,21 +231,21 @@ def test_the_error_for_a_broken_template_names_its_line(body: str, problem: str)
 
 @pytest.mark.parametrize("text", ["", "---\nname: x\n", "---\nname: x\n---", "--\na: 1\n--\nuser:\nx\n"])
 def test_a_front_matter_that_is_not_closed_and_a_file_without_body_are_refused(text: str) -> None:
-    assert _broken(text) == "p.prompty, line 1: write YAML between two `---` lines, and the template below them"
+    assert _broken(text) == "p.prompty, line 1: a prompt needs YAML between two `---` lines and a template below them"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"none\.prompty: cannot be read: No such file"):
+    with pytest.raises(PromptError, match=r"the prompt .*none\.prompty cannot be read: No such file"):
         load_prompt(tmp_path / "none.prompty")
     with pytest.raises(PromptError, match="cannot be read"):
         load_prompt(tmp_path)
     with pytest.raises(PromptError, match="cannot be read"):
         load_prompt("a\0b")
     (tmp_path / "bytes.prompty").write_bytes(b"---\nname: x\n---\nuser:\n\xff\n")
-    with pytest.raises(PromptError, match=r"bytes\.prompty, line 5: not UTF-8"):
+    with pytest.raises(PromptError, match=r"bytes\.prompty, line 5: the file is not UTF-8"):
         load_prompt(tmp_path / "bytes.prompty")
     (tmp_path / "large.prompty").write_bytes(b"x" * (1 << 21))
-    with pytest.raises(PromptError, match="larger than 1 MB, the limit"):
+    with pytest.raises(PromptError, match="larger than 1 MB: make the file smaller"):
         load_prompt(tmp_path / "large.prompty")
 
 

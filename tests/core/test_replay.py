@@ -72,7 +72,7 @@ async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_e
         {"id": "r1", "response": {"choices": []}},
         {"id": "r2", "response": {"choices": [{"finish_reason": "content_filter"}]}},
     )
-    with pytest.raises(ReplyError, match="row r1: the recorded answer cannot be read: the reply has no answer in"):
+    with pytest.raises(ReplyError, match="row r1: the recorded answer cannot be read: the reply's list of choices"):
         await answered(path)
     with pytest.raises(ContentFilterError, match="row r2"):
         await answered(path, "r2")
@@ -80,7 +80,7 @@ async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_e
 
 async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_file(answers: Any) -> None:
     path = answers({"id": "r0", "response": "hi"})
-    with pytest.raises(ReplyError, match=r"^row r1: no recorded answer in .*answers\.jsonl$"):
+    with pytest.raises(ReplyError, match=r"^row r1: .*answers\.jsonl has no recorded answer$"):
         await answered(path)
 
 
@@ -105,12 +105,12 @@ async def test_an_error_of_an_unknown_type_is_an_endpoint_error(answers: Any, er
 def test_two_answers_for_one_id_are_refused_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "twice.jsonl"
     path.write_text('{"id":"a","response":"1"}\n\n{"id":"b","response":"2"}\n{"id":"a","response":"3"}\n')
-    with pytest.raises(DataError, match=r"twice\.jsonl, lines 1 and 4: both answer the id 'a'"):
+    with pytest.raises(DataError, match=r"twice\.jsonl, lines 1 and 4: both records answer the id 'a'"):
         ReplayEndpoint(path)
 
 
 def test_the_same_messages_without_ids_are_refused_with_both_lines(answers: Any) -> None:
-    with pytest.raises(DataError, match="lines 1 and 2: both answer the same messages"):
+    with pytest.raises(DataError, match="lines 1 and 2: both records answer the same messages"):
         ReplayEndpoint(answers({"messages": HELLO, "response": "a"}, {"messages": HELLO, "response": "b"}))
 
 
@@ -135,10 +135,10 @@ def test_deeply_nested_messages_are_refused_with_their_line(tmp_path: Path) -> N
 
 
 def test_a_missing_and_an_empty_file_are_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.jsonl: recorded answers cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"the recorded answers .*nowhere\.jsonl cannot be read: No such file"):
         ReplayEndpoint(tmp_path / "nowhere.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n\n")
-    with pytest.raises(DataError, match=r"empty\.jsonl: has no recorded answers"):
+    with pytest.raises(DataError, match=r"empty\.jsonl: the file has no recorded answers"):
         ReplayEndpoint(tmp_path / "empty.jsonl")
 
 
@@ -211,7 +211,7 @@ def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
 @posix_only
 def test_a_pipe_is_refused_instead_of_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match=r"pipe: recorded answers cannot be read: the path is not a regular file"):
+    with pytest.raises(DataError, match=r"the recorded answers .*pipe cannot be read: the path is not a regular file"):
         load_endpoint({"kind": "replay", "path": str(tmp_path / "pipe")})
     with pytest.raises(ConfigurationError, match=r"pipe: .*not a regular file"):
         read_yaml(tmp_path / "pipe")

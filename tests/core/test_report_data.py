@@ -321,7 +321,7 @@ def test_a_run_that_has_not_finished_has_no_report(tmp_path: Path) -> None:
     folder = tmp_path / "run-20260101T000000Z-000000"
     folder.mkdir()
     (folder / "run.json").write_text("{}", "utf-8")
-    with pytest.raises(ConfigurationError, match="has no results: it is not finished"):
+    with pytest.raises(ConfigurationError, match="has no results, because it is not finished"):
         write_report(Run(folder), tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
 

@@ -90,7 +90,7 @@ def test_a_damaged_answer_names_its_row_and_is_asked_again_once_that_is_accepted
     flip(made.journal, b"answer to q7", b"answer to qX")
     before = contents(made)
     target = Counting()
-    said = r"so up to 1 call may be lost, of rows r7\. Restore its files .*--accept"
+    said = r"so up to 1 call may be lost, of rows r7; restore its files .*--accept"
     with pytest.raises(RunError, match=said):
         resumed(tmp_path, target)
     assert contents(made) == before
@@ -124,7 +124,7 @@ def test_rows_whose_answers_are_missing_are_named(tmp_path: Path) -> None:
     made = begun(tmp_path)
     at = line_of(made, "r5")
     cut(made.journal, slice(at, at + 1))
-    with pytest.raises(RunError, match=r"before line \d+\), so up to 1 call may be lost, of rows number 6\."):
+    with pytest.raises(RunError, match=r"before line \d+\), so up to 1 call may be lost, of rows number 6;"):
         resumed(tmp_path, Counting())
 
 
@@ -391,7 +391,7 @@ def test_shown_results_that_were_changed_say_so(tmp_path: Path, alter: Any, caps
     base = shutil.copytree(made.folder, tmp_path / "runs" / "base")
     alter(made)
     ending = "" if alter is other_metrics else "l"
-    said = f"json{ending} has changed since the run wrote it: see `tunecheck runs {made.id} --verify`"
+    said = f"json{ending} has changed since the run wrote it (see `tunecheck runs {made.id} --verify`)"
     assert [note.endswith(said) for note in compare(base, made).against[0].new.notes] == [True]
     assert main(["report", str(made.folder), "--out", str(tmp_path / "page.html")]) == 0
     assert said in capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
 
 def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
     made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
-    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
+    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …: give more"):
         find_run("a-", tmp_path)
 
 
@@ -165,15 +165,15 @@ def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Pat
 def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
     found.write(RunFile(status="interrupted"))
-    problem = rf"run {A} has no results: it is not finished \(interrupted\)"
-    with pytest.raises(ConfigurationError, match=f"{problem}; finish it with the same Python call and resume='{A}'"):
+    problem = rf"run {A} has no results, because it is not finished \(interrupted\)"
+    with pytest.raises(ConfigurationError, match=f"{problem}: finish it with the same Python call and resume='{A}'"):
         found.rows()
     place = f"--results-dir {found.folder.parent}"
     for key, words in (("dataset", "evaluate"), ("judge_calibrate", "judge calibrate")):
         found.write(RunFile(status="interrupted", command={key: None}))
         with pytest.raises(ConfigurationError, match=f"finish it with tunecheck {words} --resume {A} {place}"):
             found.rows()
-    with pytest.raises(ConfigurationError, match=r"no metrics\.json; if it has not finished, resume it$"):
+    with pytest.raises(ConfigurationError, match=r"no metrics\.json: if the run has not finished, resume it$"):
         found.metrics()
 
 
@@ -258,7 +258,7 @@ def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note_where_
     before = of({"kind": "own", "size": 1, "fingerprint": None})
     same = reusable(before, before)
     assert same.answers
-    assert [note[:50] for note in same.notes] == ["answers were reused although the target's code has"]
+    assert [note[:50] for note in same.notes] == ["answers were reused, but Tunecheck cannot tell whe"]
     assert reusable(before, of({"kind": "own", "size": 2, "fingerprint": None})) == Reusable(frozenset(), answers=False)
 
 
@@ -275,12 +275,12 @@ def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
     [
         (
             of(ENDPOINT | {"parameters": {"temperature": 1, "top_p": 1}, "fingerprint": "b"}, e="1"),
-            r"resumed: the target's parameters\.temperature changed from 0 to 1\. Undo the change",
+            r"resumed, because the target's parameters\.temperature changed from 0 to 1: undo the change",
         ),
-        (of(ENDPOINT, e="2"), r"resumed: evaluator 'e' has other code\. Undo the change"),
+        (of(ENDPOINT, e="2"), r"resumed, because evaluator 'e' has other code: undo the change"),
         (
             of(None, e="1", f="1"),
-            r"resumed: the run had a target, now it has none; evaluator 'f' is new\. Undo the change",
+            r"resumed, because the run had a target, now it has none; evaluator 'f' is new: undo the change",
         ),
     ],
 )

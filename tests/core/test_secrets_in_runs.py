@@ -425,7 +425,7 @@ def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Pa
     assert said.code == 2
     assert said.err == (
         "error: --set 'rouge.rouge_type': do not write a secret here: "
-        "write ${env:NAME} and set that environment variable\n"
+        "write ${env:NAME} and set the environment variable NAME\n"
     )
     assert not (tmp_path / "eval_results").exists()
 

@@ -150,7 +150,7 @@ async def test_the_ground_truth_is_the_column_answer_else_ground_truth_else_the_
 async def test_a_row_without_ground_truth_is_an_error_that_says_how_to_name_it() -> None:
     with pytest.raises(
         ReplyError,
-        match="row row-3: simulating an answer needs a ground truth, and the column 'answer' or 'ground_truth'",
+        match="row row-3: the simulated endpoint finds no ground truth in the column 'answer' or 'ground_truth'",
     ):
         await answered(SimulatedEndpoint(), a_row(3, question="?", answer=None))
 

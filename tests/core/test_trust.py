@@ -407,7 +407,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     run = by_somebody_else(begun(home))
     rewrite(run / "run.json", parent=str(other))
     said = inside(home, "evaluate", "--resume", run.name).out
-    assert " ".join(said.split()).count("another user's run.json names the folder") == 1  # a long path breaks lines
+    assert " ".join(said.split()).count("another user's run.json names a folder") == 1  # a long path breaks lines
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config", "judge", "generator"])

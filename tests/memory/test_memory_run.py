@@ -285,7 +285,7 @@ def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> No
     said = str(refused.value)
     assert "the target's memory.filler changed from " in said
     assert "wording" not in said
-    assert said.endswith("Undo the change, or start a new run"), "another conversation's answers cannot be reused"
+    assert said.endswith("undo the change, or start a new run"), "another conversation's answers cannot be reused"
 
 
 # -- judges, texts, and what can be done with a run afterwards

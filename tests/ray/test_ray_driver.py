@@ -305,5 +305,5 @@ def test_what_decides_row_by_row_is_refused(runs: Runs) -> None:
 
 
 def test_data_that_can_be_read_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--on reads the data several times"):
+    with pytest.raises(ConfigurationError, match="--on needs data that can be read several times"):
         Runs(tmp_path, [], data=iter(rows())).elsewhere()

@@ -90,7 +90,7 @@ def read_answer(value: JSON) -> Completion:
     try:
         return Completion(dumps(value).decode())
     except TypeError as error:
-        raise UnreadableReplyError(f"the answer cannot be kept as JSON: {error}") from None
+        raise UnreadableReplyError(f"the answer cannot be written as JSON: {error}") from None
 
 
 def read_chat(reply: JSON) -> Completion:
@@ -101,25 +101,25 @@ def read_chat(reply: JSON) -> Completion:
         FilteredError: the content filter stopped the answer.
     """
     if not isinstance(reply, dict):
-        raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion: check the url")
+        raise UnreadableReplyError(f"the reply is {kind_of(reply)}, not a chat completion: check the endpoint's url")
 
     choice = first_choice(reply)
     if choice is None:
         if reply.get("choices"):
-            raise UnreadableReplyError("the reply's choices are not a list of objects: check the url")
-        raise UnreadableReplyError(f"the reply has no answer in choices{_error_text(reply)}")
+            raise UnreadableReplyError("the reply's choices are not a list of objects: check the endpoint's url")
+        raise UnreadableReplyError(f"the reply's list of choices is missing or empty{_error_text(reply)}")
 
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
-        raise FilteredError("content filter stopped the answer")
+        raise FilteredError("the service's content filter stopped the answer")
 
     # vLLM and SGLang write "abort" for an answer that they could not finish.
     if finish_reason in ("error", "abort") or choice.get("error"):
-        raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
+        raise UnreadableReplyError(f"the reply holds an error in place of an answer{_error_text(choice)}")
 
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableReplyError(f"choices[0].message is {kind_of(message)}, not a message")
+        raise UnreadableReplyError(f"the reply's choices[0].message is {kind_of(message)}, not an object")
     return _read_message(message, finish_reason)
 
 
@@ -253,7 +253,7 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
 
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableReplyError(f"the message's tool_calls are {kind_of(calls)}, not a list of calls")
+        raise UnreadableReplyError(f"tool_calls of the reply's message is {kind_of(calls)}, not a list of objects")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -267,7 +267,7 @@ def _text_of(content: JSON) -> str | None:
         return content
     if isinstance(content, list):
         return "".join(map(_part_text, content)) if content else None
-    raise UnreadableReplyError(f"the message's content is {kind_of(content)}, not text")
+    raise UnreadableReplyError(f"the content of the reply's message is {kind_of(content)}, not text")
 
 
 def _part_text(part: JSON) -> str:
@@ -281,7 +281,7 @@ def _part_text(part: JSON) -> str:
     text = (part.get("text") or part.get("refusal") or "") if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"a part of the message's content is {kind_of(part)} without text")
+    raise UnreadableReplyError(f"a part of the content of the reply's message is {kind_of(part)} without text")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
@@ -289,7 +289,7 @@ def _error_text(reply: Mapping[str, JSON]) -> str:
     error = _error_of(reply)
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
-        return f"; it says: {message}"
+        return f": {message}"
     return keys_of(reply)
 
 
@@ -392,7 +392,7 @@ def _piece(data: bytes) -> dict[str, JSON]:
         return object_or_empty(read_json(data))
     except ValueError:
         raise UnreadableReplyError(
-            "a part of the streamed reply is not JSON: check the url, or make the service reply without streaming"
+            "an event of the streamed reply is not JSON: check the endpoint's url, or turn off streaming in the service"
         ) from None
 
 
@@ -415,7 +415,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines.append(text[5:].removeprefix(b" "))
             count += 1
             if count > _MOST_PIECES:
-                raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
+                raise UnreadableReplyError(f"the streamed reply has more than {_MOST_PIECES:,} events", lasting=True)
 
         # An empty line ends the event.
         elif not text:
@@ -515,7 +515,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
             part = {}
             parts.append(part)
             if len(parts) > MAX_CALLS:
-                raise UnreadableReplyError(f"its message has more than {MAX_CALLS:,} parts or calls", lasting=True)
+                raise UnreadableReplyError(f"the reply has more than {MAX_CALLS:,} parts or calls", lasting=True)
 
         merge_delta(part, fields)
 
@@ -609,13 +609,13 @@ class _StreamedAnswer:
         """
         if not self.begun and self.other_events:
             raise UnreadableReplyError(
-                "streams its answers, but not as chat completions: check the url, or make the service reply without "
-                "streaming",
+                "the streamed reply is not a chat completion: check the endpoint's url, or turn off streaming in the "
+                "service",
                 lasting=True,
             )
 
         if not self.begun or not (self.done or self.finish_reason):
-            raise UnreadableReplyError("its stream broke off before the answer was complete")
+            raise UnreadableReplyError("the streamed reply broke off before the answer was complete")
 
         repeated = list[str]()
         merged = {key: _as_json(value, repeated) for key, value in self.message.items()}

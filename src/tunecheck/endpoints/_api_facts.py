@@ -159,12 +159,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
             synonym = self._accepted_name(name, {})
-            yield f"this model refuses {shown}; Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
+            yield f"this model refuses {shown}, so Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
 
         # Only JSON Schema has a weaker form (JSON object); the others are left out.
         if self.formats:
             instead = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
-            yield f"this model refuses {FORMAT} {self.formats[-1]}; Tunecheck {instead}"
+            yield f"this model refuses {FORMAT} {self.formats[-1]}, so Tunecheck {instead}"
 
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"

@@ -122,7 +122,7 @@ class EntraAuth(Auth):
             token, expires_at = Secret(str(access_token.token)), float(access_token.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__
-            raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
+            raise RefusedError(f"Microsoft Entra gave no token: {reason} (to sign in, run `az login`)") from None
 
         self._redactor.add(token)
 

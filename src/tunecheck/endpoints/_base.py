@@ -219,7 +219,7 @@ def time_text(moment: datetime) -> str:
         ValueError: the moment has no time zone.
     """
     if moment.tzinfo is None:
-        raise ValueError("a request's sent_at has no time zone: give one, such as UTC")
+        raise ValueError("sent_at of a request has no time zone: pass a datetime with one, such as datetime.now(UTC)")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -294,7 +294,7 @@ class Endpoint(UserCalls, ABC):
         """
         if cls.config_type is None:
             raise definition.at("kind").error(
-                f"{cls.__name__} cannot be made from a definition: set its config_type, or create it in Python"
+                f"a definition cannot create {cls.__name__}: set the class's config_type, or create it in Python"
             )
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
@@ -420,7 +420,7 @@ def read_prices(path: Path) -> Prices:
 
     document = read_yaml(path)
     if not isinstance(document.value, dict):
-        raise ConfigurationError(f"{path}: a price file must be a mapping with `models:`")
+        raise ConfigurationError(f"{path}: the price file must be a mapping with the key `models`")
     file = read_as(document.value, PriceFile, document.where)
 
     # A model without a currency has the currency of the file.

@@ -95,7 +95,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: leave out request: only chats take a template")
+            raise ConfigurationError(f"endpoint {self.name!r}: embeddings need no template: leave out the key request")
 
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
@@ -165,14 +165,14 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         # The address of a deployment, as the portal shows it.
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
-                raise definition.at("deployment").error("differs from the deployment in the url: leave one of them out")
+                raise definition.at("deployment").error("the url names another deployment: leave one of the two out")
 
             address = self._operation(_with_version(url, version, definition))
             self._model = _deployment(url) if self._is_responses else None
             return address
 
         if deployment is None:
-            raise definition.at().error("deployment is missing: write the deployment's name")
+            raise definition.at().error("the key deployment is missing: write the deployment's name")
 
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
 
@@ -235,7 +235,7 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
         query["api-version"] = version
 
     if "api-version" not in query:
-        raise definition.at().error("api_version is missing: a deployment in the url needs one, such as 2024-10-21")
+        raise definition.at().error("api_version is missing: write a version for the deployment, such as 2024-10-21")
 
     return urlunsplit(parts._replace(query=urlencode(query)))
 
@@ -279,11 +279,11 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:
-            problem = f"{error}; write a path such as result or choices[0].message"
+            problem = f"{error}: write a path such as result or choices[0].message"
             raise definition.at("response").error(problem) from None
 
         if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
-            problem = "only chat completions can be streamed: write request: {messages: ${messages}, …}"
+            problem = "only chats can be streamed: leave out stream, or write request: {messages: ${messages}, …}"
             raise definition.at("stream").error(problem)
         return url
 
@@ -311,7 +311,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
 
         if not self._path and says_error(reply):
-            raise UnreadableReplyError(f"the reply is an error{keys_of(reply)}")
+            raise UnreadableReplyError(f"the reply is an error, not an answer{keys_of(reply)}")
 
         if [*map(str, self._path)] == ["choices", "0", "message"] and isinstance(value, dict):
             return read_chat(reply)  # the finish reason is in the choice, next to the message

@@ -341,7 +341,7 @@ class Client:
         wait_s = retry_after_s(reply.headers, self.clock.wall())
         failure = error_failure(reply, body, self.who, self.redactor, wait_s)
         if failure.retry and wait_s is not None and wait_s > RETRY_AFTER_CAP_S:
-            limit = f"over the limit of {RETRY_AFTER_CAP_S:g} s"
+            limit = f"more than the {RETRY_AFTER_CAP_S:g} s that a run waits"
             note = f"the service asks to wait {wait_s:,.0f} s, {limit}: resume the run later"
             failure.error = _with_note(failure.error, note)
             failure.retry, failure.refused = False, True
@@ -358,7 +358,7 @@ class Client:
 
         # Counting brackets is fast, and protects the memory before the body is parsed.
         if (objects := reply.body.count(b"{") + reply.body.count(b"[")) > _MOST_OBJECTS:
-            problem = f"the reply has {objects:,} objects and lists; at most {_MOST_OBJECTS:,} are read"
+            problem = f"the reply has {objects:,} objects and lists, more than the limit of {_MOST_OBJECTS:,}"
             raise UnreadableReplyError(problem, lasting=True)
 
         try:
@@ -369,16 +369,16 @@ class Client:
                 return reply.body.decode("utf-8", "replace"), None
 
             if is_page(reply):
-                raise UnreadableReplyError("answered with a web page: check the url") from None
+                raise UnreadableReplyError("the reply is a web page, not JSON: check the endpoint's url") from None
             if call.empty_answers:
                 return None, None
 
             # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
-            problem = "a body that is not JSON"
+            problem = "not JSON"
             if not str(error).startswith("not JSON"):
                 problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
-            raise UnreadableReplyError(f"answered with {problem}: {body or 'nothing'}") from None
+            raise UnreadableReplyError(f"the reply is {problem}: {body or 'it is empty'}") from None
 
 
 class _LoopState:
@@ -419,7 +419,7 @@ class _LoopState:
     def stop_if_refused(self) -> None:
         """Raise StopRunError if ten calls in a row were refused."""
         if (last := self._last_refusal) is not None:
-            message = f"{MOST_REFUSALS} calls in a row were refused; the last: {last}"
+            message = f"the service refused {MOST_REFUSALS} calls in a row; the last error: {last}"
             raise StopRunError(message, resumable=last.cause != "unknown_model")  # a resumed run keeps its model
 
     def count_refusal(self, error: EndpointError) -> None:

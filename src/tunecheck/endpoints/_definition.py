@@ -78,7 +78,7 @@ def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None)
 
     endpoint.tools_as_text = definition.data.get("tools") == "text"
     if endpoint.tools_as_text and (endpoint.profile is None or endpoint.profile.prompt is None):
-        problem = f"the format {family!r} cannot describe tools in the prompt: name another, such as hermes"
+        problem = f"the format {family!r} cannot describe tools in the prompt: write another format, such as hermes"
         raise definition.at("tools").error(problem)
 
 
@@ -127,15 +127,15 @@ def read_definition(
 
     values = document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with `kind:`")
+        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with the key `kind`")
     kind = values.get("kind")
 
     if kind is None:
         hint = did_you_mean("kind", values)
-        raise Place(document).error(f"kind is missing{hint if 'did you mean' in hint else ''}")
+        raise Place(document).error(f"the key kind is missing{hint if 'did you mean' in hint else ''}")
 
     if not isinstance(kind, str) or not kind.strip():
-        raise Place(document, ("kind",)).error(f"must be a text, not {shown_value(kind)}")
+        raise Place(document, ("kind",)).error(f"an endpoint's kind must be a text, not {shown_value(kind)}")
     return Definition(document, values, kind, name or kind, folder)
 
 
@@ -150,8 +150,8 @@ def _find_definition(path: Path, workspace: Path) -> Path:
     folder = workspace / _FOLDER
     if path.parts[:1] in (("http:",), ("https:",)):
         raise ConfigurationError(
-            f"an endpoint is a YAML file, not a URL: write {folder / 'NAME.yaml'} with the keys kind, url and model; "
-            "`tunecheck init` makes examples"
+            f"name an endpoint's YAML file, not a URL: write {folder / 'NAME.yaml'} with kind, url and model, or make "
+            "examples with `tunecheck init`"
         )
 
     is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # names prefer the workspace

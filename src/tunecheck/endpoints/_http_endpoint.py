@@ -205,7 +205,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
         for name, types in TYPES_BY_FIELD.items():
             if getattr(config, name) is not None and auth_type not in types:
-                raise place.at(name).error(f"unknown key for auth type {auth_type}: leave it out")
+                raise place.at(name).error(f"the key {name} does not belong to auth type {auth_type}: leave {name} out")
 
         if auth_type == "none":
             return Auth()
@@ -218,7 +218,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
         header = config.header or self.key_header
         if not is_header_name(header):
-            raise place.at("header").error("must be the name of a header, such as api-key")
+            raise place.at("header").error("the key header must be a header's name, such as api-key")
         return Auth(key_headers(masking.sent_secret(config.value, place.at("value"), self._redactor), header))
 
     def fail_fast(self) -> None:
@@ -263,7 +263,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     @property
     def tools_note(self) -> str:
         """A warning for users if the model never gets the data's tools, else ""."""
-        advice = "put ${tools} into request:, or set tools: text and format: to the model's family"
+        advice = "write ${tools} in request, or set tools: text and format to the model's family"
         return "" if self.sends_tools else f"endpoint {self.name!r} never receives the data's tools: {advice}"
 
     async def look(self, path: str) -> JSON:
@@ -442,7 +442,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         template = RequestTemplate(body, definition.at("request"), self._redactor)
 
         if self._parameters and "parameters" not in template.references:
-            problem = "has no place for the parameters: add ${parameters}"
+            problem = "the request template leaves out the definition's parameters: write ${parameters} in it"
             raise definition.at("request").error(problem)
         return template
 
@@ -515,7 +515,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     names = {name.lower() for name in written}
 
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
-        raise place.at("Authorization").error("auth also sends this header: leave one of the two out")
+        raise place.at("Authorization").error("auth already sends the header Authorization: leave one of the two out")
 
     agent = f"tunecheck/{__version__}"
     defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}
@@ -530,15 +530,15 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
             environment.
     """
     if not is_header_name(name):
-        raise place.error("is not the name of a header: use letters, digits, - and _")
+        raise place.error(f"{name!r} is not a header's name: use letters, digits, - and _")
     if name.lower() in _RESERVED_HEADERS:
-        raise place.error("is set by Tunecheck: leave it out")
+        raise place.error(f"Tunecheck itself sets the header {name}: leave it out")
     if masking.looks_secret(name, str(value)) and not masking.is_plain(value):
         # A header such as X-Api-Key, or a value such as `Bearer …`, must come from the environment.
         return masking.sent_secret(value, place, redactor).reveal()
 
     if not isinstance(value, (str, int, float)):
-        raise place.error("must be a text or a number")
+        raise place.error("a header's value must be a text or a number")
 
     # YAML's true is sent as `true`, not as Python's `True`.
     written = str(value).lower() if isinstance(value, bool) else str(value)

@@ -78,7 +78,7 @@ _SECRET_VALUE = re.compile(
 """Connection strings, access tokens, and addresses that are themselves secret."""
 
 # The message for a secret that is written out; the secret itself is never shown.
-WRITTEN_OUT = "do not write a secret here: write ${env:NAME} and set that environment variable"
+WRITTEN_OUT = "do not write a secret here: write ${env:NAME} and set the environment variable NAME"
 
 LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, because they occur by chance. No real key is that short."""
@@ -123,7 +123,7 @@ class Secret:
         return MASK
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret cannot be pickled: read it again in the other process")
+        raise TypeError("a Secret cannot be pickled: read it from the environment again in the other process")
 
 
 class Redactor:
@@ -459,12 +459,12 @@ def _variable(name: str, place: Place) -> str:
         ConfigurationError: the name is invalid, or the variable is empty or not set.
     """
     if not _VARIABLE.match(name):
-        raise place.error("is no valid reference: write ${env:NAME}, with the name of an environment variable")
+        raise place.error("a reference to the environment is not valid: write ${env:NAME}, with the name of a variable")
     value = os.environ.get(name, "").strip()  # keys read from a file end in a line feed
 
     if not value:
         state = "is empty" if name in os.environ else "is not set"
-        raise place.error(f"the environment variable {name} {state}")
+        raise place.error(f"the environment variable {name} {state}: set it before the run")
     return value
 
 
@@ -475,7 +475,7 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
         ConfigurationError: the value has another form (it may be a written-out secret), or the variable is missing.
     """
     if value is None:
-        raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
+        raise place.error("the secret is missing: write ${env:NAME} and set the environment variable NAME")
 
     if not isinstance(value, str) or not WHOLE_SECRET.match(value.strip()):
         raise place.error(WRITTEN_OUT)  # the value is not shown: it may be the secret
@@ -493,7 +493,7 @@ def sent_text(text: str, place: Place) -> str:
         ConfigurationError: a header cannot contain the text.
     """
     if not text.isascii() or not text.isprintable():
-        raise place.error("the value has characters that a header cannot contain: use printable ASCII")
+        raise place.error("the header's value has characters other than printable ASCII: remove them")
     return text
 
 

@@ -169,9 +169,7 @@ class PythonEndpoint(base.Endpoint):
             raise errors.ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
             reason = self._redactor.text(str(error))
-            raise errors.ReplyError(
-                f"{self._reference} returned a value that cannot be used as an answer: {reason}"
-            ) from None
+            raise errors.ReplyError(f"{self._reference} returned a value that is not an answer: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,8 @@ def _function_place(reference: str, definition: base.Definition) -> FunctionPlac
     """
     module, _, name = reference.rpartition(":")
     if not module or not name.isidentifier():
-        raise definition.at("function").error("write module:function or file.py:function")
+        problem = f"{reference!r} names no function: write module:function or file.py:function"
+        raise definition.at("function").error(problem)
 
     if not module.endswith(".py"):
         return FunctionPlace(module, None, name, list(sys.path))
@@ -216,7 +215,7 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
         module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
         missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
-        hint = f" (to name a file next to the definition, write {label}.py:<function>)" if missing else ""
+        hint = f" (if it is a file next to the definition, write {label}.py:{place.name})" if missing else ""
         problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
         raise errors.PluginError(str(key.error(problem))) from error
 

@@ -111,7 +111,7 @@ class ReplayEndpoint(Endpoint):
 
         where = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{where}: no recorded answer in {self._path}")
+            raise NoAnswerError(f"{where}: {self._path} has no recorded answer")
 
         if record.get("error") is not None:
             raise _recorded_error(record)
@@ -156,7 +156,7 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(id_key(row.id))
         if record is None:
-            raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
+            raise NoAnswerError(f"row {row.id}: {self._path} has no recorded answer")
 
         value = record.get(self._response)
 
@@ -181,7 +181,7 @@ def _result_files(path: Path) -> list[Path]:
 
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
     if not files:
-        raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}); name a file")
+        raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}): name a file")
     return files
 
 
@@ -191,7 +191,7 @@ def _recorded_error(record: Mapping[str, JSON]) -> errors.EndpointError:
     fields = error if isinstance(error, dict) else {"message": error}
 
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
-    text = text or "an error was recorded in place of an answer"
+    text = text or "the record holds an error without a message"
     return _ERRORS.get(name, errors.EndpointError)(
         text if name in _ERRORS else f"{name}: {text}",
         status=whole_number(fields.get("status")),
@@ -239,10 +239,10 @@ class RecordedFile:
                     digest.update(line)
                     offset += len(line)
         except OSError as error:
-            raise errors.DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+            raise errors.DataError(f"the recorded answers {path} cannot be read: {error.strerror or error}") from None
 
         if not self._places:
-            raise errors.DataError(f"{path}: has no recorded answers: write one JSON object per line")
+            raise errors.DataError(f"{path}: the file has no recorded answers: write one JSON object per line")
         self.sha256 = digest.hexdigest()
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
@@ -262,7 +262,7 @@ class RecordedFile:
 
         # The offset may now be in the middle of another line.
         if not isinstance(record, dict) or key not in _keys(record):
-            raise errors.ReplyError(f"{self.path}: the recorded answers changed after the run opened them; start again")
+            raise errors.ReplyError(f"the recorded answers {self.path} changed during the run: start a new run")
         return record
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
@@ -282,12 +282,12 @@ class RecordedFile:
             if isinstance(error, JSONDecodeError):
                 where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
             reason = error.msg if isinstance(error, JSONDecodeError) else error
-            raise errors.DataError(f"{where}: not JSON: {reason}; each line must be one object") from None
+            raise errors.DataError(f"{where}: the line is not JSON: {reason}; write one object on each line") from None
 
         if not isinstance(record, dict):
-            raise errors.DataError(f"{where}: each line must be one object with an answer and an id or messages")
+            raise errors.DataError(f"{where}: the line must be an object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
-            raise errors.DataError(f"{where}: has no answer: add one of {', '.join(self._answer_keys)}")
+            raise errors.DataError(f"{where}: the record has no answer: add one of {', '.join(self._answer_keys)}")
 
         place = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, where):
@@ -298,7 +298,7 @@ class RecordedFile:
             if first is not place and (by_id or not (first.has_id and place.has_id)):
                 what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
                 raise errors.DataError(
-                    f"{self.path}, lines {first.line} and {number}: both answer {what}; keep one of them"
+                    f"{self.path}, lines {first.line} and {number}: both records answer {what}: keep one of them"
                 )
 
 
@@ -313,16 +313,16 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     if isinstance(row_id, str) or whole_number(row_id) is not None:
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
-        raise errors.DataError(f"{where}: the id must be text or a whole number")
+        raise errors.DataError(f"{where}: the record's id must be a text or a whole number")
 
     if messages is not None:
         try:
             keys.append(content_key(messages))
         except TypeError as error:
-            raise errors.DataError(f"{where}: messages: {error}") from None
+            raise errors.DataError(f"{where}: the record's messages cannot be compared with a row's: {error}") from None
 
     if not keys:
-        raise errors.DataError(f"{where}: has neither an id nor messages, so it matches no row: add one")
+        raise errors.DataError(f"{where}: the record matches no row: add the row's id or its messages")
     return keys
 
 

@@ -194,18 +194,20 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
     for name, rate in rates.items():
         if name not in known:
-            raise ConfigurationError(f"there is no kind of mistake {name!r}{did_you_mean(name, known)}")
+            raise ConfigurationError(
+                f"the simulated endpoint cannot make the mistake {name!r}{did_you_mean(name, known)}"
+            )
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
-            raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1, not {rate!r:.60}")
+            raise ConfigurationError(f"the rate of the mistake {name} must be a number from 0 to 1, not {rate!r:.60}")
 
         checked[name] = rate
 
-    for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
+    for group, expected in ((CALL_MISTAKES, "calls"), (ANSWER_MISTAKES, "text answers")):
         total = math.fsum(checked.get(name, 0) for name in group)
 
         # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}: the sum must be at most 1")
+            raise ConfigurationError(f"rates of mistakes in {expected} add up to {total:g}: lower them to at most 1")
 
     return checked
 
@@ -227,8 +229,8 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
 
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(
-        f"row {row.id}: simulating an answer needs a ground truth, and the column {names} has none; "
-        "name the column in the endpoint's definition: ground_truth: <column>"
+        f"row {row.id}: the simulated endpoint finds no ground truth in the column {names}: name the column in the "
+        "endpoint's definition (ground_truth: COLUMN)"
     )
 
 

@@ -146,8 +146,8 @@ class EndpointTarget(EndpointTargetBase):
         if not self.endpoint.depends_on_row and columns.isdisjoint(names):
             known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12])
             raise ConfigurationError(
-                f"no messages to send: the data has no column {' or '.join(names)}; name another one, "
-                f"e.g. --mapping target.messages='${{data.…}}' (columns: {known})"
+                f"the data has no column {' or '.join(names)} with the messages to send: name their column with "
+                f"--mapping target.messages='${{data.COLUMN}}' (columns: {known})"
             )
 
     def request(self, row: Row, idempotency_key: str | None = None) -> base.ChatRequest:
@@ -160,8 +160,8 @@ class EndpointTarget(EndpointTargetBase):
 
         parameters = self._request_part(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
-            place = _path_text(self._paths["parameters"][0])
-            raise ValueError(f'column {place} must hold an object of parameters, such as {{"temperature": 0}}')
+            column = _path_text(self._paths["parameters"][0])
+            raise ValueError(f'the column {column} must hold an object of parameters, such as {{"temperature": 0}}')
 
         # The parameter has no meaning without tools.
         parallel = row.values.get(_PARALLEL)
@@ -198,9 +198,8 @@ class EndpointTarget(EndpointTargetBase):
                 return value
 
         if name in self._mapped:
-            raise ValueError(
-                f"this row has no value in column {_path_text(self._paths[name][0])}, which the mapping uses for {name}"
-            )
+            column = _path_text(self._paths[name][0])
+            raise ValueError(f"this row has no value in the column {column}, which the mapping uses for target.{name}")
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
@@ -229,14 +228,14 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
         try:
             value = loads(value) if value.strip() else None
         except ValueError as error:
-            raise ValueError(f"the text in tools is not JSON: {error}") from None
+            raise ValueError(f"the text of the tools is not JSON: {error}") from None
 
     if value is None:
         return None
 
     items = [value] if isinstance(value, dict) else value
     if not isinstance(items, list):
-        raise ValueError("tools must be a list of tool definitions")
+        raise ValueError("the row's tools must be a list of tool definitions")
     return [_openai_tool(item, index) for index, item in enumerate(items)]
 
 
@@ -250,7 +249,7 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
         return item if "type" in item else {"type": "function", **item}
     if isinstance(item, dict) and isinstance(item.get("name"), str):
         return {"type": "function", "function": {key: part for key, part in item.items() if key != "type"}}
-    raise ValueError(f"tools[{index}] is neither an OpenAI tool nor a function schema with a name")
+    raise ValueError(f"tools[{index}] of the row is neither an OpenAI tool nor a function schema with a name")
 
 
 def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
@@ -272,17 +271,17 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
         ValueError: the value is not a text or a list of messages.
     """
     if value is None:
-        raise ValueError(f"no messages to send: this row has no column {columns}")
+        raise ValueError(f"this row has no messages to send in the column {columns}")
 
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
 
     if not isinstance(value, list) or not value:
-        raise ValueError(f"column {columns} must hold a text or a list of at least one message")
+        raise ValueError(f"the column {columns} must hold a text or a list of at least one message")
 
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
-        raise ValueError(f"column {columns} holds a message without a role")
+        raise ValueError(f"the column {columns} holds a message without a role: add one, such as user")
     return messages
 
 
@@ -307,7 +306,7 @@ def _column_path(name: str, column: str, prefix: str) -> ValuePath:
     if name not in _DEFAULTS:
         known = " and ".join(f"target.{part}" for part in _DEFAULTS)
         hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
-        raise ConfigurationError(f"{prefix}an endpoint's mapping has no 'target.{name}'{hint}")
+        raise ConfigurationError(f"{prefix}the mapping has an unknown key 'target.{name}'{hint}")
 
     text = column.strip()
     is_reference = text.startswith("${") and text.endswith("}")
@@ -315,12 +314,12 @@ def _column_path(name: str, column: str, prefix: str) -> ValuePath:
     try:
         path = parse_path(text[2:-1]) if is_reference else (text,)
     except ValueError as error:
-        raise ConfigurationError(f"{prefix}mapping of target.{name}: {error}") from None
+        raise ConfigurationError(f"{prefix}the mapping of target.{name} is not valid: {error}") from None
 
     # Only data can be mapped: outputs do not exist before the request.
     if is_reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
-            f"{prefix}mapping of target.{name}: {column} must begin with ${{data. because the request needs the values"
+            f"{prefix}the mapping of target.{name} must read a column of the data: write ${{data.COLUMN}}, not {column}"
         )
 
     return path[1:] if is_reference else path

@@ -71,7 +71,7 @@ class RequestTemplate:
                 return values[name]
             value = find_value(request.row.values if request.row else {}, parse_path(name)[1:])
             if isinstance(value, Missing):
-                raise ValueError(f"the endpoint's request uses ${{{name}}}, but this row has no such value")
+                raise ValueError(f"this row has no value for ${{{name}}}, which the endpoint's request uses")
             return value
 
         def filled(value: JSON) -> JSON:
@@ -115,6 +115,6 @@ class RequestTemplate:
 
         if inner not in _NAMES and (first != "data" or not columns):
             known = [*_NAMES, "data.<column>", "env:<NAME>"]
-            raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
+            raise place.error(f"the request template has an unknown reference {match[0]}{did_you_mean(inner, known)}")
         self.references.add(str(first))
         return match[0]

@@ -86,24 +86,24 @@ def checked_url(
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise place.error("is not an address that can be called: write one such as https://host/path") from None
+        raise place.error("the endpoint's url is not valid: write an address such as https://host/path") from None
 
     if parts.scheme not in _PORTS or not host or not text.isprintable() or " " in text:
-        raise place.error("must be an address such as https://host/path")
+        raise place.error("the endpoint's url is not valid: write an address such as https://host/path")
     if parts.username is not None or parts.password is not None:
-        raise place.error("holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
+        raise place.error("the url holds credentials: write them as `auth: {type: key, value: ${env:NAME}}`")
 
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if is_secret_query(name):
-            raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
+            raise place.error(f"the url holds a secret, {name}=…: write headers: {{HEADER: ${{env:NAME}}}} instead")
 
     if parts.scheme == "http" and not is_loopback(host):
         private, masked_host = is_private(host), redactor.text(host)
         if not allow_http:
             hint = ", or add allow_http: true for a private network" if private else ""
-            raise place.error(f"plain http works only for this machine, not for {masked_host}: use https{hint}")
+            raise place.error(f"the url sends plain http to another machine, {masked_host}: use https{hint}")
         if sends_secrets and not private:
-            raise place.error(f"allow_http sends no key to the public host {masked_host}: use https")
+            raise place.error(f"the url would send a key over plain http to the public host {masked_host}: use https")
 
     # The server sees only these parts of the address, and its error messages may repeat them.
     if from_secret:
@@ -163,8 +163,8 @@ def proxy_for(url: str) -> Proxy | None:
 
     if not address:
         raise ConfigurationError(
-            f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
-            "http://host:port, or set no_proxy to bypass the proxy"
+            f"the proxy in the environment variables is not an http(s) address: set {target.scheme}_proxy to "
+            "http://host:port, or set no_proxy to bypass it"
         )
 
     if proxy.user is None and proxy.password is None:
@@ -315,7 +315,7 @@ class HttpTransport:
             body += chunk
             if len(body) > self._most_bytes:
                 response.close()
-                problem = f"the reply is larger than {self._most_bytes:,} bytes: to allow it, raise max_reply_bytes"
+                problem = f"the reply is larger than {self._most_bytes:,} bytes: raise max_reply_bytes"
                 raise self._failed(ReplyError, problem, lasting=True)
 
             arrivals.append((len(body), loop.time() - sent_at))
@@ -337,15 +337,15 @@ class HttpTransport:
                 text = f"timed out while connecting to {self._url.host}:{self._url.port}"
                 return self._failed(TimedOutError, text, sent=False)
             case TimeoutError():
-                return self._failed(TimedOutError, f"no complete answer within {self._timeout_s:g} s")
+                return self._failed(TimedOutError, f"the service gave no complete answer within {self._timeout_s:g} s")
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
                 unknown = getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER
                 hint = " (for a private authority, set SSL_CERT_FILE to its certificates)" if unknown else ""
-                return self._failed(EndpointError, f"no secure connection: {text}{hint}", sent=False, lasting=True)
+                return self._failed(EndpointError, f"cannot connect securely: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
-                return self._failed(ReplyError, "the answer broke off")
+                return self._failed(ReplyError, "the connection broke off in the middle of the answer")
             # The server may have read the request, so this counts as sent.
             case aiohttp.ServerDisconnectedError():
                 text = "the server closed the connection without an answer"
@@ -390,7 +390,7 @@ def tls_context() -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"{variable} names certificates that cannot be read: {path}: {error}") from None
+        raise ConfigurationError(f"the certificates in {variable}={path} cannot be read: {error}") from None
 
 
 # -- error replies as typed errors with a one-line message and advice

@@ -169,7 +169,7 @@ def calibrate(
     if not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
-        raise ConfigurationError("label_threshold needs label_kind='score', not 'pass_fail': leave one of them out")
+        raise ConfigurationError("label_threshold is only for label_kind='score': leave label_threshold out")
 
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
@@ -223,13 +223,13 @@ def _labelled_rows(
     """
     columns = dataset.scan().columns
     if column not in columns:
-        raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
+        raise ConfigurationError(f"{dataset.name} has no label column {column!r}{did_you_mean(column, columns)}")
 
     rows = list(dataset.rows())
     # Null and blank texts are no labels.
     given = [row for row in rows if str(row.values.get(column, "")).strip() and row.values.get(column) is not None]
     if not given:
-        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
+        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}: name another column")
 
     # A threshold is given for scores only, so labels 0 and 1 are scores, too.
     found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
@@ -369,9 +369,9 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save needs a judge with a fingerprint: leave it out for {self.evaluator!r}")
+            raise ConfigurationError(f"--save is only for LLM judges, and {self.evaluator!r} is none: leave --save out")
         if not self._compared:
-            raise ConfigurationError("--save: no row could be compared, so there is nothing to save")
+            raise ConfigurationError("--save has nothing to save, because no row has a verdict and a label")
 
         # By the hash of a verdict's inputs, other runs find the label of the same inputs.
         recorded, labels = recorded_verdicts(self.run.journal, self.evaluator), []
@@ -464,8 +464,8 @@ class _LabelledRun:
         threshold = threshold if self.threshold is None else self.threshold
         if threshold is None:
             raise ConfigurationError(
-                f"the labels are numbers, but {self.evaluator!r} has no threshold to compare them with: "
-                "set label_threshold, or label rows as pass or fail"
+                f"the labels are numbers, and evaluator {self.evaluator!r} has no threshold: set label_threshold, or "
+                "label rows as pass or fail"
             )
         return self._result(as_number(given) or 0.0, threshold)
 
@@ -482,8 +482,8 @@ class _LabelledRun:
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
-            says = f"{self.evaluator!r} gave {shown} as {self._metric!r}"
-            raise ConfigurationError(f"row {row.get('row_id')}: {says}, not pass or fail; choose another --metric")
+            problem = f"evaluator {self.evaluator!r} gave {shown} as {self._metric!r}"
+            raise ConfigurationError(f"row {row.get('row_id')}: {problem}, not pass or fail: choose another --metric")
         return verdict
 
     def _result(self, score: float, threshold: float) -> PassFail:

@@ -149,7 +149,7 @@ class UnansweredError(RunError):
         error = result.rows[0].get("error.target")
         first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
         again = Run(result.run_dir).resuming()
-        super().__init__(f"the target failed on every row, first with {first}; correct that, then go on with {again}")
+        super().__init__(f"the target failed on every row, first with {first}: correct this, then go on with {again}")
         self.result = result
 
 
@@ -176,10 +176,10 @@ def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseExcepti
 
     if not run.journal.exists():
         gone = f"its folder {run.folder} was removed or moved"
-        return RunError(f"run {run.id} stopped: {gone}; start a new run, or resume the moved folder")
+        return RunError(f"run {run.id} stopped: {gone}: start a new run, or resume the moved folder")
 
     if isinstance(error, StopRunError) and not error.resumable:
-        return RunError(f"run {run.id} stopped: {reason}; correct that and start a new run")
+        return RunError(f"run {run.id} stopped: {reason}; correct the cause and start a new run")
     return RunError(f"run {run.id} stopped: {reason}; go on with {run.resuming()}")
 
 
@@ -216,8 +216,8 @@ class EndpointFacts:
         judges = [f"{endpoint.name!r} (called by {name!r})" for name, endpoint in unpriced.items() if name != "target"]
         if judges or len(unpriced) == len(self.endpoints):
             raise ConfigurationError(
-                f"max_cost: the price of {judges[0] if judges else 'the calls'} is unknown: "
-                "write `price:` in the endpoint's definition, or give --prices FILE if the command has this option"
+                f"max_cost needs prices, but the price of {judges[0] if judges else 'the calls'} is unknown: "
+                "write `price:` in the endpoint's definition, or give --prices FILE"
             )
 
     def known(self) -> dict[str, JSON]:

@@ -200,7 +200,7 @@ def _prepare(
         ConfigurationError: An argument is wrong.
     """
     if data is None:
-        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+        raise ConfigurationError("evaluate() needs data: a path, a list of dicts, a DataFrame or an iterable of dicts")
 
     dataset = open_dataset(data, limit=settings.limit, number_ids=settings.number_ids)
     if settings.repeat > 1:
@@ -219,7 +219,7 @@ def _prepare(
     # Without the caller's target, the data set names one, or has the answers (None).
     declared = dataset.defaults.target
     if target is None and is_driver(declared):
-        raise ConfigurationError(f"{dataset.name}: the target {declared} of its rows needs an endpoint: give target=…")
+        raise ConfigurationError(f"{dataset.name}: the rows' target {declared} needs an endpoint: give one as target")
     chosen = declared if target is None else target
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
@@ -296,7 +296,7 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
     try:
         write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
     except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}; run {result.run_dir.name} is finished") from error
+        raise RunError(f"{path} cannot be written: {error.strerror} (run {result.run_dir.name} is finished)") from error
 
 
 # -- checking arguments
@@ -329,7 +329,7 @@ def uploader_to(
     """
     if project is None:
         if credential is not None:
-            raise ConfigurationError("credential needs azure_ai_project=…, the project to upload to")
+            raise ConfigurationError("credential needs a project to upload to: give azure_ai_project")
         return None
 
     make = plugins.uploader("foundry")
@@ -361,16 +361,16 @@ def _make_target(
         return _endpoint_target(target, dataset, mapping, trust)
 
     if user_agent is not None:
-        raise ConfigurationError("user_agent is only for endpoints, not for this target: leave user_agent out")
+        raise ConfigurationError("user_agent is only for targets that are endpoints: leave user_agent out")
 
     if target is None or isinstance(target, Target):
         if mapping:
-            raise ConfigurationError("the target takes whole rows: leave 'target' out of evaluator_config")
+            raise ConfigurationError("this target takes no mapping: leave 'target' out of evaluator_config")
         return target
 
     # A class is callable, so it would pass for a function below.
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
-        raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
+        raise ConfigurationError(f"target is the class {target.__name__}: pass an instance of the class")
 
     if callable(target):
         parsed = parse_mapping(mapping, "evaluator_config['target']")
@@ -388,7 +388,7 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
         if mapping:
-            raise ConfigurationError(f"the target {driver} takes whole rows: leave 'target' out of evaluator_config")
+            raise ConfigurationError(f"the target {driver} takes no mapping: leave 'target' out of evaluator_config")
 
         # The data's `format` may name a file of the workspace, if the data is trusted.
         if isinstance(parameters.get("format"), str):
@@ -397,12 +397,12 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
         target = make(endpoint, **parameters) if callable(make) else None
         if isinstance(target, Target):
             return target
-        should_be = "must be a function that takes an endpoint and returns a Target"
-        raise PluginError(f"the plug-in of target {driver!r} {should_be}")
+        problem = f"the plug-in of target {driver!r} must be a function that takes an endpoint and returns a Target"
+        raise PluginError(problem)
 
     if parameters:
         name = next(iter(parameters))
-        raise ConfigurationError(f"{dataset.name}: {name} is only for conversations, not for these rows: leave it out")
+        raise ConfigurationError(f"{dataset.name}: the key {name} is only for conversations: leave {name} out")
 
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
@@ -471,7 +471,7 @@ def _check_names(evaluators: object) -> None:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:
             names = f"{name!r} and {longer!r}"
-            raise ConfigurationError(f"evaluators {names} would share result columns; rename one of them")
+            raise ConfigurationError(f"evaluators {names} would share result columns: rename one of them")
 
 
 # -- drivers: targets that make several requests to an endpoint for each row

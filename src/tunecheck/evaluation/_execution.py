@@ -110,7 +110,7 @@ class Execution:
         names = ", ".join(evaluator.name for evaluator in self.evaluators if "result" in evaluator.signature)
         if names and self.settings.calls:
             choice = f"calls: {self.settings.calls}"
-            notes.append(f"{choice} does not apply to {names}: calls in `result` are read when the model answers")
+            notes.append(f"{choice} does not apply to {names}, as calls in `result` are read when the model answers")
 
         if self.settings.resume is None:
             return self._begin_run(described, scan, notes)
@@ -165,7 +165,7 @@ class Execution:
             ConfigurationError: A check failed; the text names the option.
         """
         if self.settings.on is not None and scan.rows is None:
-            raise ConfigurationError("--on reads the data several times: write this data to a file first")
+            raise ConfigurationError("--on needs data that can be read several times: write the data to a file first")
 
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost)
@@ -174,7 +174,7 @@ class Execution:
         names = [evaluator.name for evaluator in self.evaluators]
         # A primary metric is an evaluator's name, or begins with it and a dot: `match` or `match.match`.
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
-            raise ConfigurationError(f"primary: no evaluator computes {primary!r}{did_you_mean(primary, names)}")
+            raise ConfigurationError(f"no evaluator has the primary metric {primary!r}{did_you_mean(primary, names)}")
 
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),
@@ -216,7 +216,7 @@ class Execution:
         column = next((column for column in TOOL_COLUMNS if column in columns), None)
         if column and TOOLS not in columns and any(TOOLS not in self.layers[name] for name in names):
             yield (
-                f"the evaluators of calls do not use the column {column!r}; to check calls against it, give "
+                f"calls are not checked against the tools in the column {column!r}: to check them, give "
                 f"--mapping '{TOOLS}=${{data.{column}}}'"
             )
 
@@ -426,7 +426,7 @@ class _Work:
             accept = self.execution.settings.accept_damage
             return recorded_results(source, manifest, self.notes, accept_damage=accept, by_row=False)
 
-        why = "another user's run.json names the folder" if elsewhere else "the run is no longer there"
+        why = "another user's run.json names a folder" if elsewhere else "the run is no longer there"
         self.notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 
@@ -489,7 +489,7 @@ class _Work:
 
         errors, read = aggregator.own.errors, tally.read_calls.result(metrics)
         notes = [*tally.notes, *(read.sentences() if read is not None else ())]
-        failed = [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
+        failed = [f"__aggregate__ of evaluator {n!r} failed: {e.type}: {e.message}" for n, e in errors.items()]
 
         return Summary(
             metrics=metrics,
@@ -509,7 +509,7 @@ class _Work:
         run = self.run
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:
-            summary.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
+            summary.notes.append(f"{run.table.name} has only the first {MAX_COLUMNS:,} of {len(columns):,} columns")
 
         write_file(run.metrics_file, dumps_readably(summary))
 

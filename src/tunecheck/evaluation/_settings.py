@@ -174,10 +174,10 @@ class RunSettings:
             raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
         for name, value in (self.tags or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
-                raise ConfigurationError(f"tags must be a dict of texts; {name!r} is {value!r}")
+                raise ConfigurationError(f"tags must be a dict of texts, but the tag {name!r} is {value!r}")
 
         if is_remote(os.fspath(self.results_dir)):
-            raise ConfigurationError("results_dir must be a local folder; only --results-dir takes az://…")
+            raise ConfigurationError("results_dir must be a local folder: only the option --results-dir takes az://")
 
         if self.resume is not None and self.reuse is not None:
             raise ConfigurationError("resume finishes a run, but reuse starts a new run: give only one of them")
@@ -220,7 +220,7 @@ class RunSettings:
             names = "no_worse_than", "better_than", "margin", "decide_on"
             present = [name for name in names if getattr(self, name) is not None and self.resume is None]
             if present:
-                raise ConfigurationError(f"{present[0]} is for until_decided=True; for complete runs, use compare()")
+                raise ConfigurationError(f"{present[0]} needs until_decided=True: for complete runs, use compare()")
             return
 
         if (base is None) == (better is None):
@@ -236,8 +236,7 @@ class RunSettings:
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:
             raise ConfigurationError(
-                "--until-decided does not work with --on: leave --on out. "
-                "To make more calls at once, raise --concurrency"
+                "--until-decided does not work with --on: leave --on out (for more calls at once, raise --concurrency)"
             )
 
     @property

@@ -135,7 +135,7 @@ class Engine:
 
             alone = [queue.evaluators[0].name for queue in self._worker_queues if queue.one_at_a_time]
             self.tally.notes += [
-                f"evaluator {name!r} fails in several threads at once: its rows ran one at a time" for name in alone
+                f"evaluator {name!r} fails in several threads at once, so it scored one row at a time" for name in alone
             ]
 
         if self._stop_reason not in (None, _ENOUGH):
@@ -551,7 +551,7 @@ class Engine:
             self.stop(lost)
 
         if self.plan.fail_on_evaluator_errors and stage != "target":
-            self.stop(RunError(f"row {state.row.id}: evaluator {stage!r}: {error.message}"))
+            self.stop(RunError(f"row {state.row.id}: evaluator {stage!r} failed: {error.message}"))
 
     # -- finishing
 

@@ -145,7 +145,7 @@ def read_row(line: bytes, path: Path, number: int, columns: Container[str] | Non
     except ValueError as error:
         problem = " ".join(str(error).split())
 
-    raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file")
+    raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file from a copy")
 
 
 # -- verdicts
@@ -582,7 +582,7 @@ def check_output_path(output_path: str | os.PathLike[str]) -> Path:
         return path / "evaluation_results.json"
 
     if not path.parent.is_dir():
-        raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
+        raise ConfigurationError(f"the folder {path.parent} of output_path does not exist: make it first")
     return path
 
 

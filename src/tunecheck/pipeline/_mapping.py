@@ -52,18 +52,18 @@ def _parse_value(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{where}: {shown!r} lacks the ${{}} of a reference: write '${{{shown}}}'")
+            raise ConfigurationError(f"{where}: {shown!r} is a fixed text: for the column, write '${{{shown}}}'")
 
         try:
             return Constant(plain(value))
         except TypeError as error:
-            raise ConfigurationError(f"{where}: expected a reference or a JSON value: {error}") from None
+            raise ConfigurationError(f"{where}: the value is neither a reference nor JSON: {error}") from None
 
     reference = read_reference(value.strip())
     if reference is not None:
         return reference
 
-    shown, hint = value[:200], "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
+    shown, hint = value[:200], ": write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
     for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
         if wrong in shown:
             hint = f"; did you mean {shown.replace(wrong, right)!r}?"
@@ -112,7 +112,7 @@ def read_layers(
     for name in configured:
         if name not in names and name != "default":
             raise ConfigurationError(
-                f"evaluator_config: unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
+                f"evaluator_config names an unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
             )
 
     base = parse_mapping(declared, "the data set's column_mapping")
@@ -150,7 +150,7 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if other_keys:
         raise ConfigurationError(
-            f"evaluator_config[{name!r}]: move {other_keys[0]!r} into 'column_mapping', or leave it out"
+            f"evaluator_config[{name!r}] has {other_keys[0]!r} beside 'column_mapping': move it into the mapping"
         )
 
     if mapping is None:
@@ -193,8 +193,7 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
             _check_reference(mapped, where, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{where}: {mapped.value!r} is a fixed text, not the column; "
-                f"for the column, write '${{data.{mapped.value}}}'"
+                f"{where}: {mapped.value!r} is a fixed text: for the column, write '${{data.{mapped.value}}}'"
             )
 
     if target_columns is None:
@@ -209,8 +208,8 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
     missing = missing_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
-        f"{what} needs {', '.join(map(repr, missing))}: map it, e.g. --mapping {missing[0]}='${{data.…}}', "
-        f"in Python column_mapping={{{missing[0]!r}: '${{data.…}}'}}. The data has {', '.join(known) or 'no columns'}"
+        f"{what} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python "
+        f"column_mapping={{{missing[0]!r}: '${{data.COLUMN}}'}}) with one of {', '.join(known) or 'no columns'}"
     )
 
 
@@ -255,7 +254,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function") from None
+        raise ConfigurationError(f"the parameters of {what} cannot be read: wrap it in a function") from None
 
     choice, takes_any = _parameters(signature, what)
     return Signature([choice], takes_any)
@@ -368,7 +367,7 @@ def declared_metrics(function: object) -> list[MetricEntry]:
             try:
                 bounds: list[float | None] | None = [*map(float, limits or ())] if are_numbers else None
             except OverflowError:
-                raise ConfigurationError(f"metric {name!r}: its range is too large for numbers of 64 bits") from None
+                raise ConfigurationError(f"the range of metric {name!r} is too large: use smaller limits") from None
             entries.append(MetricEntry(name, kind, bounds, direction))
     return entries
 
@@ -395,7 +394,7 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
         try:
             evaluator = evaluator()
         except TypeError as error:
-            raise ConfigurationError(f"evaluator {name!r} needs arguments, so give an instance: {error}") from None
+            raise ConfigurationError(f"evaluator {name!r} needs arguments: pass an instance ({error})") from None
         except Exception as error:  # noqa: BLE001 - a user's class may raise anything
             raise ConfigurationError(
                 f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"

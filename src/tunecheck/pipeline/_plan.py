@@ -192,13 +192,13 @@ class Tally:
         notes = [
             *(f"refused on {plural(rows, 'row')}: {text}" for text, rows in remarks.refused.most_common(_MOST_REFUSED)),
             *(f"evaluator {name!r} took longer than {limit} on {plural(n, 'row')}" for name, n in remarks.late.items()),
-            *(f"{key}: stored as null on {plural(rows, 'row')}" for key, rows in remarks.lost.most_common(_MOST_LOST)),
+            *(f"{lost}: stored as null on {plural(n, 'row')}" for lost, n in remarks.lost.most_common(_MOST_LOST)),
         ]
 
         if self.masked:
             notes.append(
-                f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***. "
-                "If the value is not secret, write ${env:NAME:plain} in the definition or prompt"
+                f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***: "
+                "if the value is not secret, write ${env:NAME:plain} in the definition or prompt"
             )
         return notes
 

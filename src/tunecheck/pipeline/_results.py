@@ -107,8 +107,7 @@ def check_columns(columns: Iterable[str], evaluators: Iterable[str]) -> None:
     for column in columns:
         for name in evaluators if "." in column else ():
             if column.startswith(f"{name}."):
-                clash = f"clashes with the results of evaluator {name!r}"
-                raise ValueError(f"the answer's column {column!r} {clash}; rename the column")
+                raise ValueError(f"the answer's column {column!r} clashes with evaluator {name!r}: rename the column")
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
@@ -535,8 +534,7 @@ class Aggregator:
         cells = self._cells[column]
         if value not in cells:
             if len(cells) >= MAX_GROUPS:
-                many = f"column {column!r} makes more than {MAX_GROUPS:,} groups"
-                raise ConfigurationError(f"{many}: group by a column with fewer values")
+                raise ConfigurationError(f"column {column!r} has over {MAX_GROUPS:,} groups: group by another column")
             cells[value] = _Cell([_Tally() for _ in self._evaluators])
         return cells[value]
 

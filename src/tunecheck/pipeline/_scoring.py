@@ -191,7 +191,7 @@ class Binder:
                 arguments[name] = value
             elif required:
                 if isinstance(mapped, Reference):
-                    reason = f"is mapped to {mapped.text}, which this row does not have"
+                    reason = f"is mapped to {mapped.text}, but this row has no such value"
                 else:
                     reason = "has no mapping, and this row has no column of that name"
                 raise ColumnMissingError(f"{self.what}: parameter {name!r} {reason}")
@@ -553,7 +553,7 @@ def as_output(result: object, name: str) -> Output | Partial:
             continue
 
         if len(dumps(plain_value)) > _MOST_BYTES:
-            raise ValueError(f"{name}.{plain_key} is larger than 16 MB; return less for one row")
+            raise ValueError(f"{name}.{plain_key} is larger than 16 MB: return less for one row")
 
         output[plain_key] = plain_value
         # A number that is not finite becomes null without an error.
@@ -577,7 +577,7 @@ def _check_number(result: object) -> object:
     # Numbers of NumPy and tensors have `tolist`. A NaN becomes None in plain data.
     may_be_number = isinstance(result, (int, float)) or hasattr(result, "tolist")
     if not may_be_number or not isinstance(plain(result, path="it"), (int, float, type(None))):
-        raise TypeError(f"the evaluator returned a {type(result).__name__}; expected a dict or a number")
+        raise TypeError(f"the evaluator returned a {type(result).__name__}: return a dict or a number")
     return result
 
 

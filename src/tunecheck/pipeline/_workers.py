@@ -82,7 +82,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
         refused += names
 
     if refused:
-        tally.notes.append(f"workers cannot import the evaluators that run in this process: {', '.join(refused)}")
+        tally.notes.append(f"these evaluators run in this process, as workers cannot import them: {', '.join(refused)}")
 
     in_processes = [evaluator for executor in executors for evaluator in executor.evaluators]
     aggregator.own.isolated |= {evaluator.name for evaluator in in_processes if evaluator in isolated}
@@ -91,8 +91,8 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     risky = [e.name for e in plan.evaluators if not is_shipped(e.module) and e.name not in known]
     if risky and plan.isolates_files:
         tally.notes.append(
-            f"evaluators that run in this process and end the run if they crash: {', '.join(risky)}. "
-            "With --workers N (workers=N), evaluators that can be pickled run in worker processes"
+            f"a crash of {', '.join(risky)} would end the run: give --workers N (workers=N) to run evaluators that can "
+            "be pickled in worker processes"
         )
 
     return [executor for executor in executors if executor.evaluators]
@@ -236,7 +236,7 @@ class ProcessExecutor:
             if evaluator is not None:
                 text = f"ended its worker process while it was loaded: {how}"
                 raise _NotLoadedError(evaluator, text, ended=True) from None
-            raise RunError(f"no worker process can be started ({how}); for threads, give --workers 0") from None
+            raise RunError(f"no worker process can be started ({how}): give --workers 0 to use threads") from None
         except BaseException:  # noqa: BLE001 - for example a cancellation: leave no process behind
             worker.kill()
             await worker.close()

@@ -55,16 +55,16 @@ class PromptFolder:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
-            raise ValueError(f"{name!r} cannot be found: a prompt given as text has no folder; use a prompt file")
+            raise ValueError(f"{name!r} cannot be read, as a prompt given as text has no folder: use a prompt file")
         if self._files_left == 0:
-            raise ValueError(f"{name!r} is one file too many: a prompt may name at most {_MOST_FILES} files")
+            raise ValueError(f"{name!r} is over the limit of {_MOST_FILES} files for a prompt: name fewer files")
 
         # One byte more than allowed shows that the file is too large, without reading it whole.
         content = _read_start(self._path, name, min(most, self._bytes_left) + 1)
         if len(content) > most:
-            raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
+            raise ValueError(f"{name!r} is larger than {most >> 10} KiB: use a smaller file")
         if len(content) > self._bytes_left:
-            raise ValueError(f"{name!r} is too large: a prompt's files may have {_MOST_BYTES >> 20} MB in all")
+            raise ValueError(f"{name!r} is over the limit of {_MOST_BYTES >> 20} MB for a prompt's files: shrink them")
 
         self._files_left -= 1
         self._bytes_left -= len(content)
@@ -83,11 +83,11 @@ def _read_start(folder: Path, name: str, most: int) -> bytes:
 
         if not path.is_relative_to(base) and not _is_shared(path, base):
             raise ValueError(
-                f"{name!r} is outside the prompt's folder: only JSON, YAML and image files of this workspace may be"
+                f"{name!r} is outside the prompt's folder: move it there; only JSON, YAML and images may be elsewhere"
             )
 
         if not path.is_file():
-            raise ValueError(f"{name!r} is not a file")
+            raise ValueError(f"{name!r} is not a file: name a file in the prompt's folder")
 
         with path.open("rb") as file:
             return file.read(most)
@@ -162,7 +162,7 @@ class Front:
             return {}
 
         if not isinstance(value, dict):
-            raise self.error(path, f"must be a mapping, not {shown_value(value)}")
+            raise self.error(path, f"the value must be a mapping, not {shown_value(value)}")
         return value
 
     def text(self, *path: str | int) -> str | None:
@@ -177,7 +177,7 @@ class Front:
 
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
-        raise self.error(path, f"must be a text, not {shown_value(value)}")
+        raise self.error(path, f"the value must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str | int) -> str | None:
         """Return the text at this path, or None if it is absent or blank."""
@@ -192,7 +192,7 @@ class Front:
         """
         word = (self.filled_text(*path) or default).lower()
         if word not in known:
-            raise self.error(path, f"{shown_value(word)} is not supported{did_you_mean(word, known)}")
+            raise self.error(path, f"the value {shown_value(word)} is not supported{did_you_mean(word, known)}")
         return word
 
     def required_text(self, *path: str | int) -> str:
@@ -245,7 +245,7 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
     if opening is None and text.strip() and not _NEARLY_RULE.match(text):
         return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
-        raise PromptError(f"{name}, line 1: write YAML between two `---` lines, and the template below them")
+        raise PromptError(f"{name}, line 1: a prompt needs YAML between two `---` lines and a template below them")
 
     lines_above = text.count("\n", 0, opening.start()) + 1
     try:
@@ -282,7 +282,8 @@ def file_value(name: str, path: ValuePath, front: Front) -> JSON:
         # Without secrets, the redactor only checks the depth, as it later does with secrets.
         return plain(Redactor().answer(loads(content))) if suffix == ".json" else decode_text(content)
     except (ValueError, TypeError, ConfigurationError) as error:
-        raise front.error(path, f"{'' if name in str(error) else f'{name!r}: '}{error}") from None
+        file = "" if name in str(error) else f"the file {name!r}: "
+        raise front.error(path, f"{file}{error}") from None
 
 
 def decode_text(content: bytes) -> str:
@@ -295,7 +296,7 @@ def decode_text(content: bytes) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"line {line}: not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise ValueError(f"line {line}: the file is not UTF-8 (byte {error.start}): save it as UTF-8") from None
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:
@@ -327,11 +328,11 @@ def request_parameters(front: Front, parameters: JSON, *path: str) -> dict[str, 
     """
     parameters = object_or_empty(parameters)
     if "messages" in parameters:
-        raise front.error((*path, "messages"), "the messages come from the template: leave this key out")
+        raise front.error((*path, "messages"), "the template writes the messages: leave the parameter messages out")
 
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
-        raise front.error((*path, "n"), f"must be a whole number of 1 or more, not {shown_value(number)}")
+        raise front.error((*path, "n"), f"n must be a whole number of 1 or more, not {shown_value(number)}")
     return {key: value for key, value in parameters.items() if key not in _REPLY_PARAMETERS}
 
 
@@ -390,7 +391,7 @@ def read_judge(front: Front) -> dict[str, JSON]:
     # The name becomes the prefix of columns such as `politeness_score`. Only this section is checked, because a metric
     # that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():
-        raise front.error(("judge", "metric"), "must be a name of letters, digits and underscores")
+        raise front.error(("judge", "metric"), "the metric's name must consist of letters, digits and underscores")
 
     return section
 

@@ -57,7 +57,7 @@ def _read(path: Path) -> str:
     try:
         content = read_regular(path, MAX_BYTES, links=True)
     except (OSError, ValueError) as error:
-        raise PromptError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise PromptError(f"the prompt {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
     try:
         return decode_text(content)

@@ -217,12 +217,12 @@ class Prompt:
         """
         for name in values:
             if name not in self.inputs:
-                raise PromptError(f"{self.source}: there is no input {name!r}{did_you_mean(name, self.inputs)}")
+                raise PromptError(f"{self.source}: the prompt has no input {name!r}{did_you_mean(name, self.inputs)}")
 
         missing = [name for name, known in self.inputs.items() if known.required and name not in values]
         if missing:
             inputs = "input" if len(missing) == 1 else "inputs"
-            raise PromptError(f"{self.source}: no value for the {inputs} {', '.join(missing)}")
+            raise PromptError(f"{self.source}: values are missing for the {inputs} {', '.join(missing)}")
 
         bound: dict[str, JSON] = {}
         for name, known in self.inputs.items():

@@ -120,7 +120,7 @@ def _sample_names(front: Front) -> Collection[str]:
     name = section.removeprefix("file:")
 
     if not name.lower().endswith((".json", ".yaml", ".yml")):
-        raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
+        raise front.error(("sample",), "the sample must be a mapping, or the name of a JSON or YAML file")
 
     # The file is optional, as in Azure and prompt flow, because the values are only examples.
     if front.folder.lacks(name):
@@ -128,7 +128,7 @@ def _sample_names(front: Front) -> Collection[str]:
 
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
-        raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
+        raise front.error(("sample",), f"the file {name} must hold an object, not {shown_value(value)}")
     return value.keys()
 
 
@@ -141,7 +141,7 @@ def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, pr
     sample = _sample_names(front)
     inputs = {name: _input(front, name, value, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in inputs:
-        raise front.error(("inputs", "self"), "Jinja reserves the name self; rename the input")
+        raise front.error(("inputs", "self"), "Jinja reserves the name self: rename the input")
 
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:
@@ -156,7 +156,7 @@ def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> prompt.Pr
         return prompt.PromptInput(name, type=value)
 
     if not isinstance(value, dict):
-        raise front.error(("inputs", name), f"must be a mapping with `type:`, not {shown_value(value)}")
+        raise front.error(("inputs", name), f"an input must be a mapping with `type:`, not {shown_value(value)}")
     return prompt.PromptInput(
         name,
         type=front.text("inputs", name, "type"),
@@ -291,7 +291,7 @@ def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str
     # Other roles need no name. A role line may stand between `tool_call_id:` and its content.
     if role in keys:
         name = "id" if role == "tool" else "name"
-        raise ValueError(f"a `{role}:` message needs the lines `{keys[role]}:`, the {name}, `content:`, the content")
+        raise ValueError(f"a `{role}:` message needs these lines: `{keys[role]}:`, the {name}, `content:`, the content")
     return {"role": role, "content": _content(chunk, skeleton, images)}
 
 
@@ -331,7 +331,7 @@ def _calls(chunk: str, skeleton: Skeleton) -> JSON:
         return None
 
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise ValueError("after `tool_calls:`, write a list of mappings, one per call")
+        raise ValueError("`tool_calls:` must be followed by a list of mappings, one per call")
     return calls
 
 

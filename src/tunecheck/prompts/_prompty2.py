@@ -109,7 +109,7 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
         return tuple(_read(front, value, name, (*path, name), strict) for name, value in described.items())
 
     if not isinstance(described, list):
-        raise front.error(path, f"must be a list or a mapping, not {shown_value(described)}")
+        raise front.error(path, f"the value must be a list or a mapping, not {shown_value(described)}")
 
     # Without a name (None), `_read` takes it from the description. Alternatives get the empty name.
     name = None if named else ""
@@ -130,7 +130,7 @@ def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: 
         return Property(name, kind, {"type": _TYPES[kind]})
 
     if not isinstance(value, dict):
-        raise front.error(path, f"must be a mapping with `kind:`, not {shown_value(value)}")
+        raise front.error(path, f"the value must be a mapping with `kind:`, not {shown_value(value)}")
 
     name = front.required_text(*path, "name") if name is None else name
     kind, required = front.required_text(*path, "kind"), value.get("required")
@@ -157,7 +157,7 @@ def _schema(
 
     if kind == "array":
         if described.get("items") is None:
-            raise front.error((*path, "items"), "is missing: write the type of the array's items")
+            raise front.error((*path, "items"), "an array needs the key items: write the type of its items")
         schema["items"] = _read(front, described["items"], "", (*path, "items"), strict).schema
 
     if kind == "object":
@@ -184,7 +184,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
     if tools is None:
         return [], []
     if not isinstance(tools, (list, dict)):
-        raise front.error(("tools",), f"must be a list or a mapping, not {shown_value(tools)}")
+        raise front.error(("tools",), f"the tools must be a list or a mapping, not {shown_value(tools)}")
 
     # The tools of a mapping are named by their keys, those of a list by their `name`.
     named = [(key, None) for key in range(len(tools))] if isinstance(tools, list) else [(key, key) for key in tools]
@@ -196,7 +196,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
         if kind == "function":
             functions.append(_function(front, name, ("tools", key)))
         else:
-            problem = f"is left out, because tools of kind {kind} are not functions"
+            problem = f"the tool of kind {kind} is left out: only tools of kind function are supported"
             notes.append(str(front.error(("tools", key), problem)))
     return functions, notes
 
@@ -290,7 +290,7 @@ def is_prompty2(front: Front) -> bool:
     if older_key is not None and (is_newer or newer_key is not None):
         other = f"model.{newer_key}" if newer_key else "the rest"
         raise front.error(
-            ("model", older_key), f"is in the older prompt dialect, {other} in the newer: use one dialect"
+            ("model", older_key), f"this key belongs to the older prompt dialect, {other} to the newer: use one"
         )
 
     if is_newer or newer_key is not None:
@@ -312,7 +312,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     refuse_secrets(front, "model", "options")
     refuse_secrets(front, "model", "connection", references=True)
     if not file.body.strip():
-        raise front.error((), "there is no template below the front matter")
+        raise front.error((), "the template below the front matter is missing: write one")
 
     properties = read_properties(front, "inputs")
     template = _compile(file, properties)
@@ -467,7 +467,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         )
 
     if endpoint is None:
-        raise front.error(("model", "connection", "endpoint"), "is missing")
+        raise front.error(("model", "connection", "endpoint"), "the endpoint is missing: write its url")
     deployment = front.required_text("model", "id")
 
     if kind == "foundry":

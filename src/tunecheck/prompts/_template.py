@@ -250,7 +250,7 @@ class Template:
         self._where = where
         self._split = split
         if len(body) > MAX_BODY:
-            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY:,} characters")
+            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY:,} characters: shorten it")
 
         environment = _Sandbox(language)
         try:
@@ -341,8 +341,8 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
 
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):
-            what = f"not {type(part).__name__.lower()}, which Jinja may read differently"
-            raise TemplateSyntaxError(f"Nunjucks templates may only use {{{{ name }}}}, {what}", part.lineno)
+            what = f"not {type(part).__name__.lower()}: Jinja may read it differently"
+            raise TemplateSyntaxError(f"a Nunjucks template may only use {{{{ name }}}}, {what}", part.lineno)
 
 
 class _Rewriter(NodeTransformer):
@@ -435,7 +435,7 @@ def _write(context: Context, value: object) -> str:
     # Nunjucks writes true, null, floats and lists in JavaScript's way.
     nunjucks = isinstance(context.environment, _Sandbox) and context.environment.nunjucks
     if nunjucks and type(value) is not int and not isinstance(value, str):
-        raise PromptRenderError(f"Nunjucks would write a {type(value).__name__} differently: give a text")
+        raise PromptRenderError(f"a Nunjucks template cannot write a {type(value).__name__}: pass a text")
 
     if not isinstance(value, _DATA):
         raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")

@@ -154,7 +154,7 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
 
     # Equal settings say nothing about a function's code, so the user gets a note.
-    note = "answers were reused although the target's code has no fingerprint: check that the code is the same"
+    note = "answers were reused, but Tunecheck cannot tell whether the target's code is the same: check it"
     same = settings_of_answers(old) == settings_of_answers(new)
     return Reusable(evaluators, same, (note,) if same else ())
 
@@ -174,8 +174,8 @@ def resume_manifest(run_id: str, before: RunFile, now: RunFile, target: Target |
     if changed:
         reuses = target is None or target.answers_can_be_reused
         new = f"a new run that reuses unchanged results: --reuse {run_id}" if reuses else "a new run"
-        text = f"run {run_id} cannot be resumed: {'; '.join(changed)}"
-        raise ConfigurationError(f"{text}. Undo the change, or start {new}")
+        changes = "; ".join(changed)
+        raise ConfigurationError(f"run {run_id} cannot be resumed, because {changes}: undo the change, or start {new}")
 
     return structs.replace(before, format_version=now.format_version, status="running")
 
@@ -390,7 +390,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
     ended = run.manifest_file.stat().st_mtime_ns
     paths = [path for path in (run.results, run.metrics_file) if path.is_file()]
     changed = next(_changed_files(paths, manifest, newer_than=ended), None)
-    return changed and f"{run.id}: {changed}: see `tunecheck runs {run.id} --verify`"
+    return changed and f"run {run.id}: {changed} (see `tunecheck runs {run.id} --verify`)"
 
 
 def _changed_files(paths: Iterable[Path], manifest: RunFile, newer_than: int = -1) -> Iterator[str]:

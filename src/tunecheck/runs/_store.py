@@ -129,9 +129,9 @@ class Run:
         """
         problem = irregular_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
-            raise ConfigurationError(f"run {self.id} cannot be used: {problem}; put a regular file in its place")
+            raise ConfigurationError(f"run {self.id} cannot be used: {problem}: put a regular file in its place")
 
-        manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json; restore it")
+        manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json: restore this file")
         files.check_first_record(self.journal)
         for path in (self.metrics_file, self.upload_file):
             files.check_if_readable(path)
@@ -144,7 +144,7 @@ class Run:
         Raises:
             ConfigurationError: The run has not finished, or a later version wrote the file.
         """
-        missing = f"run {self.id} has no metrics.json; if it has not finished, resume it"
+        missing = f"run {self.id} has no metrics.json: if the run has not finished, resume it"
         return files.read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
@@ -177,12 +177,12 @@ class Run:
         if has_rows:
             return
 
-        problem = f"is not finished ({status}); finish it with {self.resuming()}"
+        problem = f"is not finished ({status}): finish it with {self.resuming()}"
         if status == "running":
             problem = "is still running: wait for its end"
         elif status == "finished":
             problem = f"is finished, but {self.results.name} is missing: put it back, or evaluate again"
-        raise ConfigurationError(f"run {self.id} has no results: it {problem}")
+        raise ConfigurationError(f"run {self.id} has no results, because it {problem}")
 
     def write(self, description: files.RunFile) -> None:
         """Replace `run.json`, and add a digest of its values."""
@@ -272,7 +272,7 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}; choose another") from None
+        raise ConfigurationError(f"the run folder {folder} cannot be made: {error.strerror}: choose another") from None
     return Run(folder), created_ns
 
 
@@ -335,7 +335,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
     name = os.fspath(run)
 
     if not name:
-        raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
+        raise ConfigurationError("the name of a run is empty: give its folder, its id, or 'last'")
     if os.path.lexists(path / "run.json"):
         return Run(path)
 
@@ -350,7 +350,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return runs[matching[0]]
     if matching:
         examples = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
-        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {examples}; give more of the id")
+        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {examples}: give more of the id")
 
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
@@ -368,7 +368,7 @@ def given_name(run_id: str) -> str:
 def damage_error(run: Run, damage: str) -> RunError:
     """Return the error for a run with damaged files."""
     return RunError(
-        f"run {run.id} is damaged: {damage}. Restore its files (`tunecheck runs {run.id} --verify` checks them), or "
+        f"run {run.id} is damaged: {damage}; restore its files (`tunecheck runs {run.id} --verify` checks them), or "
         "continue with --accept-damage (accept_damage=True)"
     )
 
@@ -484,7 +484,7 @@ def open_mirror(address: str) -> plugins.MirrorLike:
     known = [mirror.name for mirror in plugins.discover("mirrors")]
     if scheme not in known:
         offered = ", ".join(f"{name}://" for name in known)
-        raise ConfigurationError(f"{scheme}://… is not supported as storage: give a folder, or an address of {offered}")
+        raise ConfigurationError(f"storage at {scheme}:// is not supported: give a folder, or an address of {offered}")
 
     return plugins.mirror(scheme)(address)
 

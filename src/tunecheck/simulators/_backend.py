@@ -224,7 +224,7 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
     by_position = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
     by_name = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     if len(by_position) + len(by_name) < len(parameters):
-        raise PluginError(f"the tool {method.__qualname__} has *args, **kwargs or '/'; name its parameters one by one")
+        raise PluginError(f"the tool {method.__qualname__} has *args, **kwargs or '/': name its parameters one by one")
 
     required = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
     names = tuple(parameter.name for parameter in (*by_position, *by_name))
@@ -406,7 +406,8 @@ class Backend:
         for owner, simulator in self.simulators.items():
             for name, operation in simulator.operations().items():
                 if name in self._table:
-                    raise PluginError(f"{self._table[name][0]} and {owner} both have {name!r}; leave out one simulator")
+                    both = f"{self._table[name][0]} and {owner}"
+                    raise PluginError(f"the simulators {both} have a tool {name!r} each: leave one simulator out")
                 self._table[name] = (owner, operation)
 
     @classmethod
@@ -578,7 +579,7 @@ def find_simulator(
     """
     plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
-        raise PluginError(f"the plugin {name!r} is not a subclass of tunecheck.simulators.Simulator")
+        raise PluginError(f"the plug-in {name!r} is not a subclass of tunecheck.simulators.Simulator")
     return plugin
 
 
@@ -592,7 +593,7 @@ def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     if part is None:
         return {}
     if not isinstance(part, dict):
-        raise DataError(f"initial_config.{name} must be an object, not {kind_of(part)}")
+        raise DataError(f"the row's initial_config.{name} must be an object, not {kind_of(part)}")
     return part
 
 

@@ -44,7 +44,7 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
         return Diagnosis(
             "warn",
             "the request template has no ${tools}: the model sees only functions that a row's messages describe",
-            "put ${tools} into request:, or set tools: text and format: to the model's family",
+            "write ${tools} in request, or set tools: text and format to the model's family",
         )
 
     if answers["call"].error is not None:
