@@ -212,7 +212,7 @@ def test_a_file_of_gigabytes_is_refused_before_it_is_read(foreign: Path, file: s
         opened.truncate(20 << 30)  # takes no room on the disk
     said = limited(foreign.parents[1], "report", "foreign")
     assert (said.code, said.err.count("\n")) == (2, 1), said
-    assert f"{file}: cannot be read: it is larger than" in said.err
+    assert f"{file}: cannot be read: the file is larger than" in said.err
 
 
 def journal_of_far_rows(path: Path) -> None:

@@ -111,7 +111,7 @@ def by_somebody_else(run: Path, status: str = "interrupted", **recorded: object)
 
 def as_typed(error: str) -> list[str]:
     """The command that a refusal ends with."""
-    words = shlex.split(error.strip().splitlines()[-1].partition("all of its options with: ")[2])
+    words = shlex.split(error.strip().splitlines()[-1].partition("or accept all with: ")[2])
     assert words[:3] == ["python", "-m", "tunecheck"], error
     return words[3:]
 
