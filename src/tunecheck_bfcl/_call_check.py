@@ -189,7 +189,7 @@ def _documents(row: Columns) -> dict[str, object]:
     """
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
-        raise UnusableAnswerError("the functions are not a list")
+        raise UnusableAnswerError("`functions` must be a list")
 
     # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]
@@ -326,7 +326,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
         if not options:
             raise UnusableAnswerError(f"the ground truth has no value for argument {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"{answer.name} has no parameter {value_text(name)}, which the ground truth sets")
+            raise UnusableAnswerError(f"the ground truth sets {value_text(name)}, no parameter of {answer.name}")
 
 
 _METRIC = "call_check"

@@ -63,7 +63,7 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
     """
     options, trust = cli.begin(options, invocation)
     if options.endpoint is None:
-        raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
+        raise ConfigurationError("no endpoint is given; give --endpoint FILE, or --resume RUN")
 
     # Imported here: --help and a mistake in the options need not load it.
     from tunecheck_bfcl._evaluation import run_bfcl
@@ -222,9 +222,9 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
     from tunecheck_bfcl._ground_truth import category_rows, ground_truths, rows_with_ids
 
     if bool(options.ids) == options.all:
-        raise ConfigurationError("give ids of entries, or --all with --out DIR")
+        raise ConfigurationError("give either ids of entries or --all (with --out DIR)")
     if options.all and options.out is None:
-        raise ConfigurationError("--all writes one file for each entry: give --out DIR")
+        raise ConfigurationError("--all writes one file for each entry; give the folder with --out DIR")
 
     files = find_bfcl(options.data)
     rows = category_rows(files, options.categories) if options.all else rows_with_ids(files, options.ids or [])

@@ -168,8 +168,9 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     scores = find_scores(path)
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in _files_below(path)):
-            remedy = f"run `tunecheck bfcl score {path} --out DIR`, then compare DIR"
-            raise ConfigurationError(f"{path} holds results without scores; {remedy}")
+            raise ConfigurationError(
+                f"{path} has no scores; compare the DIR of `tunecheck bfcl score {path} --out DIR`"
+            )
         return None
 
     return _open_scores(path, scores)
@@ -269,12 +270,12 @@ def find_scores(path: Path) -> BfclScores | None:
     # Runs are compared model by model; files of several models would mix them.
     models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
-        raise DataError(f"{path} holds the scores of {len(models)} runs or models; name one, such as {models[0]}")
+        raise DataError(f"{path} has the scores of {len(models)} runs or models; name one, such as {models[0]}")
 
     files: dict[str, Path] = {}
     for file, category in scored.items():
         if category in files:
-            raise DataError(f"{files[category]} and {file} both hold scores of {category}; name the folder of one")
+            raise DataError(f"{files[category]} and {file} both have scores of {category}; name the folder of one")
         files[category] = file
 
         summary = file.with_name("summary.json")
@@ -318,7 +319,7 @@ def _verdict_rows(path: Path, category: str) -> Rows:
     for name, value in _unique_records(path, JsonLinesSource(path).records(), category):
         valid = value.get("valid")
         if not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: the row {name[:100]!r} has no verdict: `valid` must be true, false or null")
+            raise DataError(f"{path}: `valid` of the row {name[:100]!r} must be true, false or null")
         rows[name] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
     return rows
 
@@ -334,7 +335,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
-        raise DataError(f"{path}: line 1 has no counts, so this is not a score file of BFCL")
+        raise DataError(f"{path}: line 1 has no counts, so the file is not a score file of BFCL")
 
     reasons: dict[str, str | None] = {}
     for name, value in _unique_records(path, lines, category):
@@ -352,8 +353,8 @@ def _scored_rows(path: Path, category: str) -> Rows:
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
-        what = f"lacks the failed row {unknown[0]!r}" if unknown else f"has {len(answers)} rows, not {total}"
-        raise DataError(f"{_result_file(path)} does not belong to {path}: it {what}")
+        difference = f"the row {unknown[0]!r} is missing" if unknown else f"{len(answers)} rows, not {total}"
+        raise DataError(f"{_result_file(path)} does not belong to {path}: {difference}")
 
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 
@@ -366,7 +367,7 @@ def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
     """
     results = _result_file(path)
     if not results.is_file():
-        raise DataError(f"{path} lists only failed rows, and the result file with all rows is missing: {results}")
+        raise DataError(f"{path} lists only failed rows; also put the result file with all rows there: {results}")
     lines = JsonLinesSource(results).records()
     return {name: value.get("result") for name, value in _unique_records(results, lines, category)}
 

@@ -354,7 +354,7 @@ class ExpectedCall:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
                 return cls(name, arguments)
-        raise UnusableAnswerError(f"the ground truth holds {value_text(value, 60)}, which is not a call")
+        raise UnusableAnswerError(f"the ground truth contains {value_text(value, 60)}, which is not a call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +427,7 @@ class LeaderboardRules:
 
         arguments = call[name]
         if not isinstance(arguments, Mapping):
-            raise UnusableAnswerError("the arguments are not an object")
+            raise UnusableAnswerError("the arguments of the call must be an object")
         return self._arguments_failure(arguments, answer, signature)
 
     def _arguments_failure(
@@ -516,7 +516,7 @@ def _known_type(type_name: object, types: Container[str]) -> str:
     """Return the type name, or raise UnusableAnswerError if the leaderboard does not know the type."""
     if isinstance(type_name, str) and type_name in types:
         return type_name
-    raise UnusableAnswerError(f"the definition has the unknown type {value_text(type_name, 60)}")
+    raise UnusableAnswerError(f"the function definition has the unknown type {value_text(type_name, 60)}")
 
 
 def _element_type(schema: Mapping[str, object]) -> str:
@@ -525,7 +525,7 @@ def _element_type(schema: Mapping[str, object]) -> str:
     element = items.get("type") if isinstance(items, dict) else None
     if isinstance(element, str):
         return element
-    raise UnusableAnswerError("the definition of a list gives no type for its elements")
+    raise UnusableAnswerError("the definition of a list parameter has no element type")
 
 
 def normalise_text(text: str) -> str:
@@ -604,7 +604,7 @@ def _elements(value: object) -> Sequence[object]:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"{value!r:.60} is compared with lists but is not a list")
+    raise UnusableAnswerError(f"{value!r:.60} is not a list, but is compared with lists")
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
@@ -630,7 +630,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
     `{"a": [1, 2], "b": ["x", ""]}`.
     """
     if not isinstance(value, dict):
-        raise UnusableAnswerError(f"the call gives {value!r:.60}, but the possible values are objects")
+        raise UnusableAnswerError(f"the argument is {value!r:.60}, but the possible values are objects")
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
 

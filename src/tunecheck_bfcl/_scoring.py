@@ -134,7 +134,7 @@ def find_results(path: Path) -> ResultTree:
         folder = model_folder_of(file.resolve())
         model = folder.name or "model"
         if folders.setdefault(model, folder) != folder:
-            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score them one by one")
+            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score each folder alone")
 
         files = found.setdefault(model, {})
         # Old and new names, such as simple and simple_python, are one category.
@@ -145,7 +145,7 @@ def find_results(path: Path) -> ResultTree:
 
     if not found:
         names = ", ".join(file.name for file in passed_over[:5])
-        raise DataError(f"{path}: Tunecheck cannot check these files: {names}")
+        raise DataError(f"{path}: Tunecheck cannot score the categories of these files: {names}")
     in_order = {model: [files[name] for name in CATEGORIES if name in files] for model, files in found.items()}
     return ResultTree(in_order, passed_over)
 

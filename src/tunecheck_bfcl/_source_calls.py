@@ -47,7 +47,7 @@ def decode_source_text(text: str, language: str) -> list[object]:
     source = text.removeprefix("[").removesuffix("]")
     nodes = nodes_of(parse_source(source, java=language == "java"))
     if any(node.is_error for node in nodes):
-        raise UnreadableError(f"not readable as {language}: {source[:40]!r}")
+        raise UnreadableError(f"the text is not readable as {language}: {source[:40]!r}")
     return [_JavaText(source).call(nodes) if language == "java" else _javascript_call(nodes[0])]
 
 
@@ -305,7 +305,7 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
         values = [] if arguments is None else _items(arguments)
 
         if name is None or _text(name) != method or len(values) != count:
-            raise UnreadableError("the block of a collection does more than add items")
+            raise UnreadableError("the initializer of a collection does more than add items")
         yield values
 
 

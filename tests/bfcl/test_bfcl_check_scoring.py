@@ -336,9 +336,9 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     for path, why in (
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "rename the file to BFCL_v4"),
-        ("memory", "Tunecheck cannot check"),
+        ("memory", "Tunecheck cannot score"),
         ("twice", "both hold multi_turn_base results of m; remove one"),
-        ("runs", "runs/second/m are results of m; score them one by one"),
+        ("runs", "runs/second/m are results of m; score each folder alone"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):

@@ -75,7 +75,7 @@ def test_what_names_no_category_is_an_error_in_one_line(names: str) -> None:
 def test_without_data_the_error_names_the_command_that_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
     monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
-    with pytest.raises(DataError, match="BFCL's data is not downloaded yet; get it with: tunecheck bfcl get"):
+    with pytest.raises(DataError, match="has no BFCL data; get the data with: tunecheck bfcl get"):
         load_bfcl("all")
 
 

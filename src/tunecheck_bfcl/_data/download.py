@@ -80,8 +80,7 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     """
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
-        advice = "if you have the data in a folder, skip `bfcl get` and give --data FOLDER"
-        raise DataError(f"there is no wheel {wheel}; {advice}")
+        raise DataError(f"there is no wheel {wheel}; if a folder has the data, give --data FOLDER to bfcl run")
 
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -95,7 +94,7 @@ def _check(folder: Path) -> None:
     """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
         others = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
-        raise DataError(f"the data is incomplete: it lacks {missing[0].relative_to(folder)}{others}")
+        raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}; download the wheel again")
 
 
 def _is_whole(folder: Path) -> bool:
@@ -156,7 +155,7 @@ def _fetch(folder: Path) -> Path:
         problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
         raise DataError(
             f"pip cannot download {PACKAGE}: {problem}; "
-            "fix this, or download the wheel yourself and run: tunecheck bfcl get --from WHEEL"
+            "correct this, or download the wheel yourself and run: tunecheck bfcl get --from WHEEL"
         )
     return wheel
 
@@ -175,4 +174,4 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
                 if path in _KEPT_TEXTS or (path.parts[:2] == ("bfcl_eval", "data") and path.suffix == ".json"):
                     archive.extract(name, folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise DataError(f"{wheel}: cannot be read as a wheel: {error}") from None
+        raise DataError(f"{wheel}: the wheel cannot be read: {error}") from None

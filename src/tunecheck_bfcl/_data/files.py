@@ -274,11 +274,11 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
         return BfclFiles(package, start)
 
     if start.suffix == ".whl":
-        remedy = f"unpack it with: tunecheck bfcl get --from {start}, then leave out --data and TUNECHECK_BFCL"
-        raise DataError(f"{start} is a wheel; {remedy}")
-
-    problem = f"{start} has no BFCL data" if named else "BFCL's data is not downloaded yet"
-    raise DataError(f"{problem}; get it with: tunecheck bfcl get")
+        raise DataError(
+            f"{start} is a wheel; unpack the wheel with `tunecheck bfcl get --from {start}`, and leave out --data and "
+            "TUNECHECK_BFCL"
+        )
+    raise DataError(f"{start} has no BFCL data; get the data with: tunecheck bfcl get")
 
 
 def _is_data(folder: Path) -> bool:

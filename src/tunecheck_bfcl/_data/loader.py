@@ -75,7 +75,7 @@ class RowBuilder:
             UnusableRowError: the entry and the answer do not belong together, or have another form.
         """
         if answer is not None and answer.get("id") != entry.get("id"):
-            datasets.refuse(f"the answer on the same line has the id {answer.get('id')!r}, not {entry.get('id')!r}")
+            datasets.refuse(f"the answer on this line must have the id {entry.get('id')!r}, not {answer.get('id')!r}")
 
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
@@ -114,7 +114,7 @@ class RowBuilder:
         turns = _turns(entry)
         truth = datasets.as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
-            datasets.refuse(f"ground_truth has {len(truth)} turns, but the question has {len(turns)}")
+            datasets.refuse(f"ground_truth must have as many turns as `question` ({len(turns)}), but has {len(truth)}")
 
         class_names = datasets.as_list(entry.get("involved_classes"), "involved_classes")
         classes = [datasets.as_text(name, "involved_classes") for name in class_names]
@@ -311,7 +311,7 @@ def select_rows(
         DataError: the copy is missing, or a category or an id does not exist.
     """
     if limit is not None and limit < 1:
-        raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+        raise ConfigurationError(f"limit must be at least 1 row, not {limit}")
 
     if categories is not None:
         chosen = bfcl.named_categories(categories)
@@ -322,8 +322,8 @@ def select_rows(
 
     for row_id in ids:
         if bfcl.category_of(row_id) not in chosen:
-            where = ", ".join(category.name for category in chosen) or "BFCL"
-            raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids look like multi_turn_base_0")
+            names = ", ".join(category.name for category in chosen) or "BFCL"
+            raise DataError(f"{row_id[:100]!r} is not the id of a row in {names}; ids look like multi_turn_base_0")
 
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
     source = BfclSource(f"bfcl:{name}", bfcl.find_bfcl(folder), chosen, frozenset(ids), limit)
@@ -407,4 +407,4 @@ class BfclSource(datasets.Source):
             yield row
 
         if answers is not None and next(answered, None) is not None:
-            answers.refuse(f"has more answers than {questions.label} has questions")
+            answers.refuse(f"the file has more answers than {questions.label} has questions")

@@ -41,7 +41,7 @@ def parse_python(source: bytes | str, mode: str) -> ast.AST:
     for _ in range(10):
         with contextlib.suppress(SystemError):
             return ast.parse(source, mode=mode)
-    raise ValueError("Python's parser failed every time")
+    raise ValueError("Python's parser failed ten times")
 
 
 def parse_file(path: Path) -> ast.Module:
@@ -57,9 +57,9 @@ def parse_file(path: Path) -> ast.Module:
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
             return cast("ast.Module", parse_python(source, "exec"))
     except SyntaxError as error:
-        raise DataError(f"{path}, line {error.lineno}: not Python: {error.msg}; {_AGAIN}") from None
+        raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}; {_AGAIN}") from None
     except (ValueError, RecursionError, MemoryError):
-        raise DataError(f"{path}: not Python that can be parsed; {_AGAIN}") from None
+        raise DataError(f"{path}: the Python code cannot be parsed; {_AGAIN}") from None
 
 
 def read_constants(path: Path) -> dict[str, object]:
@@ -114,7 +114,7 @@ def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
             return "".join(cast("list[str]", [_value(left, known), _value(right, known)]))
         case ast.expr():
             return cast("object", ast.literal_eval(node))
-    raise ValueError("a dict contains another one")
+    raise ValueError("a dict is unpacked into another dict")
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
@@ -131,7 +131,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
 
     constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
     if not constants:
-        raise DataError(f"{path}: holds no constants; get the data again with: tunecheck bfcl get")
+        raise DataError(f"{path}: contains no constants; get the data again with: tunecheck bfcl get")
     return cast("Mapping[str, JSON]", constants)
 
 
