@@ -125,7 +125,7 @@ def _evaluate_options(options: JobOptions) -> cli.Options:
     parsed = cli.evaluate.parse("tunecheck evaluate", options.arguments)
     refused = next((name for name in _NOT_IN_A_JOB if name in parsed.given()), None)
     if refused is not None:
-        raise ConfigurationError(f"--{refused.replace('_', '-')}: a job always makes a new run; leave this option out")
+        raise ConfigurationError(f"--{refused.replace('_', '-')}: a job always makes a new run; leave out this option")
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
     if parsed.on is not None:
@@ -183,8 +183,7 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
             raise ConfigurationError(f"--env {entry!r}: must have the form NAME=VALUE")
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
-            advice = "use auth: {type: entra} in the endpoint and --identity instead"
-            raise ConfigurationError(f"--env {name}: job.yml would show this secret; {advice}")
+            raise ConfigurationError(f"--env {name}: job.yml shows secrets; use --identity and auth: {{type: entra}}")
 
         variables[name] = value
     return variables
@@ -310,7 +309,7 @@ def _shell_quoted(word: str) -> str:
         ConfigurationError: the word contains `${{`, which Azure ML would replace.
     """
     if "${{" in word:
-        raise ConfigurationError(f"{word!r}: Azure ML replaces ${{{{…}}}} in a job's command; leave it out")
+        raise ConfigurationError(f"{word!r}: Azure ML replaces ${{{{…}}}} in a job's command; leave out ${{{{…}}}}")
     return shlex.quote(word)
 
 
@@ -398,7 +397,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(options, word) is None]
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
-        raise ConfigurationError(f"--submit: without the Azure CLI, also give {flags}")
+        raise ConfigurationError(f"--submit needs the Azure CLI, or the options {flags}")
 
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:

@@ -51,7 +51,7 @@ class RequiredValue(Reference):
         """
         value = Reference.resolve(self, data, target)
         if value is MISSING:
-            raise ColumnMissingError(f"{self.text} is not in this row")
+            raise ColumnMissingError(f"the row has no value for {self.text}")
         return value
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:

@@ -106,7 +106,9 @@ def test_a_token_that_cannot_be_had_is_said_at_the_step_that_needed_it(fake: Fak
         def get_token(self, *scopes: str, **options: Any) -> None:
             raise RuntimeError("no one is\nsigned in")
 
-    with pytest.raises(UploadError, match=r"reserve a place .*: no Microsoft Entra token: no one is signed in"):
+    with pytest.raises(
+        UploadError, match=r"reserve a place .*: the credential gave no Microsoft Entra token: no one is signed in"
+    ):
         uploader(fake.project, credential=NoCredential()).upload(run)
 
 

@@ -179,7 +179,7 @@ def test_an_upload_does_not_wait_for_days_because_the_service_asks_for_it(fake: 
 def test_a_reply_without_end_is_refused(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundry_service, "_MOST_BYTES", 1 << 20)
     text = refusal(fake, run, "foundry", "_reserve", lambda _: reply("x" * (2 << 20)), monkeypatch)
-    assert "the reply has over 1 MB" in text
+    assert "the reply exceeds 1 MB" in text
 
 
 def test_a_certificate_file_that_is_not_there_is_named(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

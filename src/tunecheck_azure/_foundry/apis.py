@@ -139,8 +139,8 @@ class FoundryUpload(AzureUpload[str]):
                 continue
             return candidate, reply
 
-        taken = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results are taken"
-        raise UploadError(_RESERVE, f"{taken}; check in Foundry who registered them", status=409)
+        reason = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results exist; delete them"
+        raise UploadError(_RESERVE, reason, status=409)
 
     def _register(self, version: int, address: str) -> None:
         """Register the files at this storage address, and the metrics, as a version of the result; record that."""
@@ -584,7 +584,7 @@ class HubUpload(AzureUpload[HubProject]):
         # Hosts of the resource manager count, because the user named it. The dot before each domain keeps out hosts
         # such as evilcore.windows.net.
         if not _HOST.fullmatch(host) or (host != manager_host and not host.endswith((f".{manager_host}", *_AZURE))):
-            raise UploadError(step, f"the reply names a host outside Azure, to which nothing is sent: {host}")
+            raise UploadError(step, f"the reply names a host outside Azure, so nothing is sent there: {host}")
         return host
 
     def _management_url(self, *path: str, **query: str) -> str:

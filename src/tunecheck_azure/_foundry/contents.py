@@ -128,7 +128,7 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     criteria = _criteria(run)
     if not criteria:
         raise ConfigurationError(
-            f"run {run.id} has no verdicts and no numbers to upload; make a run that has them: "
+            f"run {run.id} has no verdicts and no numbers to upload; add an evaluator: "
             f"tunecheck score {run.id} --evaluators NAME"
         )
 

@@ -79,7 +79,7 @@ class BlobStore:
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
-                "the storage address must be az://container/prefix only; set credentials in AZURE_STORAGE_… variables"
+                "the storage address must be az://container/prefix; set credentials in AZURE_STORAGE_… variables"
             )
         self.place = address.rstrip("/")
         self._prefix = f"{prefix}/" if (prefix := (parts["prefix"] or "").strip("/")) else ""
@@ -131,7 +131,7 @@ class BlobStore:
                 found = self._container.download_blob(self._prefix + name)
             except azure_errors.ResourceNotFoundError as error:
                 if getattr(error, "error_code", None) == "ContainerNotFound":
-                    raise RunError(f"{self.place}: the container does not exist; create it first") from None
+                    raise RunError(f"{self.place}: the container does not exist; create the container first") from None
                 return None
             return StoredBlob(found.readall(), found.properties.etag.strip('"'))
 
@@ -150,12 +150,12 @@ class BlobStore:
             self._container.delete_blob(self._prefix + name)
 
     @contextlib.contextmanager
-    def _errors_of(self, name: str, failed: str) -> Iterator[None]:
-        """Turn errors of the storage into RunErrors, which say what `failed`, without the address's signature."""
+    def _errors_of(self, name: str, problem: str) -> Iterator[None]:
+        """Turn errors of the storage into RunErrors, which name the `problem`, without the address's signature."""
         try:
             yield
         except (azure_errors.AzureError, OSError) as error:
-            raise RunError(f"{self.place}/{name}: {failed}: {_reason(error)}") from None
+            raise RunError(f"{self.place}/{name}: {problem}: {_reason(error)}") from None
 
 
 def account_of_environment() -> tuple[str, str]:
@@ -171,7 +171,7 @@ def _account_url(place: str) -> str:
     """
     name, endpoint = account_of_environment()
     if not name:
-        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and either sign in (az login) or set a key")
+        raise ConfigurationError(f"{place}: AZURE_STORAGE_ACCOUNT_NAME is not set; set it, and a key (or run az login)")
     address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
 
     # A key or token must not travel unencrypted; only an emulator on this machine may be without https.
@@ -464,8 +464,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts: "
-                f"--resume then answers the removed rows again"
+                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts, "
+                f"whose rows --resume then answers again"
             )
 
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone

@@ -154,7 +154,7 @@ class _Shipping(threading.Thread):
             RunError: Another machine works on the run, or the storage cannot be read.
         """
         if machine := _active_owners(self._mirror.store, [run]).get(run):
-            raise RunError(f"{machine} is working on run {run}; wait until the run ends, or stop it on that machine")
+            raise RunError(f"{machine} is working on run {run}; wait until the run ends, or stop the run there")
         # Owned at once: other machines must see the owner before the first file is shipped.
         self._owned.add(run)
         self._renew_owners()
