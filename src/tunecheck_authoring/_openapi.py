@@ -382,8 +382,8 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
 
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
-        condition = f" that matches --only {' or '.join(only)}" if only else ""
-        raise ConfigurationError(f"{path}: has no operation{condition}")
+        matching_only = f" that matches --only {' or '.join(only)}" if only else ""
+        raise ConfigurationError(f"{path}: has no operation{matching_only}")
     return operations
 
 

@@ -581,14 +581,14 @@ class Recorded(TableSimulator):
             recorded = self.live.ask(self._state, name, arguments)
 
         if recorded is None:
-            text = plugins.clean(f"{name}({plugins.dumps(arguments).decode()})", _SHOWN)
+            call = plugins.clean(f"{name}({plugins.dumps(arguments).decode()})", _SHOWN)
             # After a lost change, the true state is unknown, so all further answers are unknown, too.
             if name in self.writes:
-                self._lost_call = self._lost_call or text
+                self._lost_call = self._lost_call or call
 
-            is_first = self._lost_call in ("", text)
-            why = "" if is_first else f", because {self._lost_call} before it is not recorded either"
-            raise SimulatorError(f"the answer to {text} is not recorded{why}")
+            is_first = self._lost_call in ("", call)
+            because = "" if is_first else f", because {self._lost_call} before it is not recorded either"
+            raise SimulatorError(f"the answer to {call} is not recorded{because}")
 
         self._state = recorded.after
         if recorded.error:

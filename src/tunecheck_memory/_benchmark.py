@@ -366,8 +366,9 @@ def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
 
     if difference := _difference(record, wanted):
-        changed = f"the definitions were made from another configuration ({difference})"
-        raise ConfigurationError(f"{folder}: {changed}; {_ADVICE}")
+        raise ConfigurationError(
+            f"{folder}: the definitions were made from another configuration ({difference}); {_ADVICE}"
+        )
 
 
 def _make_anew(configuration: Configuration, folder: Path, making: GenerationContext) -> dict[str, list[MemoryTest]]:
@@ -404,17 +405,17 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     Raises:
         ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
     """
-    where = f"{configuration.path}: the data set {data_set.title!r} cannot be made"
+    place = f"{configuration.path}: the data set {data_set.title!r}"
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
         tests: object = data_set.kind.definitions(data_set.examples, context)
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-        raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{place} cannot be made: {type(error).__name__}: {error}") from error
 
     if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{where}: the kind returned {tests!r:.60}, not a list of tests")
+        raise ConfigurationError(f"{place} cannot be made: the kind returned {tests!r:.60}, not a list of tests")
 
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
@@ -422,7 +423,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         if problem is None and test.example in by_example:
             problem = f"the kind made two tests with the example {test.example!r}"
         if problem is not None:
-            raise ConfigurationError(f"{where}: {problem}")
+            raise ConfigurationError(f"{place} cannot be made: {problem}")
         by_example[test.example] = test
     return [*by_example.values()]
 

@@ -414,8 +414,8 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
     except ConfigurationError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-        problem = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(f"the data set {kind.name!r} fails with the given arguments: {problem}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"the data set {kind.name!r} fails with the given arguments: {reason}") from error
 
 
 def shipped_kind(title: str) -> type[Kind] | None:
