@@ -351,12 +351,15 @@ def _key(key: object, path: _Steps) -> str:
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
-    _refuse(key, path, place=", a key")
+    _refuse(key, path, after_path=", a key")
 
 
-def _refuse(value: object, path: _Steps, detail: str = "", place: str = "") -> NoReturn:
-    """Raise TypeError for a value without a JSON form, with its path, type, and the `detail` that is the reason."""
-    value_path = place
+def _refuse(value: object, path: _Steps, detail: str = "", after_path: str = "") -> NoReturn:
+    """Raise TypeError for a value without a JSON form: "a.b[0], a key: a set has no JSON form".
+
+    `after_path` are words such as ", a key"; `detail` is the reason, with a blank at its end.
+    """
+    value_path = after_path
 
     # The steps are linked from the last to the first.
     step, rest = path

@@ -284,7 +284,7 @@ class ResourceModel:
             [name for name, parameter in parameters.items() if parameter.required or name == needed],
             key,
             {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
-            {**dict(self._references(operation, kind, key)), **scopes},
+            {**dict(self._references(operation, key)), **scopes},
             search,
             limit,
             "body" if creates_several else None,
@@ -293,8 +293,11 @@ class ResourceModel:
             [name for name in free if writes and parameters[name].place in ("query", "header")],
         )
 
-    def _references(self, operation: ApiOperation, kind: ResourceKind, key: str | None) -> Iterator[tuple[str, str]]:
-        """Yield each parameter that holds the key of another record, and that record's kind: `petId` and `pet`."""
+    def _references(self, operation: ApiOperation, key: str | None) -> Iterator[tuple[str, str]]:
+        """Yield each parameter that holds the key of another record, and that record's kind: `petId` and `pet`.
+
+        `key` is the parameter with the operation's own record.
+        """
         for name, parameter in operation.parameters.items():
             other = referred_kind(parameter.original, self.kinds)
             if name == key or parameter.place == "path" or other is None:

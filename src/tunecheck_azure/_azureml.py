@@ -151,9 +151,7 @@ def _checked_data(dataset: str | None) -> str:
 
     sidecar = sidecar_path(Path(dataset))
     if _is_input(dataset) and sidecar.exists():
-        raise ConfigurationError(
-            f"the job would not get {sidecar}, which belongs to {dataset}; copy both files into datasets/"
-        )
+        raise ConfigurationError(f"the job copies {dataset} but not its sidecar {sidecar}; put both into datasets/")
     return dataset
 
 

@@ -303,7 +303,7 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
     """
     if mode == "text":
         if not isinstance(result, str):
-            raise UndecodableError("the result is not text")
+            raise UndecodableError("the mode is text, but the result is not")
         if language == "python":
             return list(decode_text(result))
         try:

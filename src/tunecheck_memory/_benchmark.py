@@ -405,17 +405,17 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     Raises:
         ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
     """
-    place = f"{configuration.path}: the data set {data_set.title!r}"
+    data_set_place = f"{configuration.path}: the data set {data_set.title!r}"
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
         tests: object = data_set.kind.definitions(data_set.examples, context)
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-        raise ConfigurationError(f"{place} cannot be made: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{data_set_place} cannot be made: {type(error).__name__}: {error}") from error
 
     if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{place} cannot be made: the kind returned {tests!r:.60}, not a list of tests")
+        raise ConfigurationError(f"{data_set_place} cannot be made: the kind returned {tests!r:.60}, not a list")
 
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
@@ -423,7 +423,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         if problem is None and test.example in by_example:
             problem = f"the kind made two tests with the example {test.example!r}"
         if problem is not None:
-            raise ConfigurationError(f"{place} cannot be made: {problem}")
+            raise ConfigurationError(f"{data_set_place} cannot be made: {problem}")
         by_example[test.example] = test
     return [*by_example.values()]
 

@@ -85,8 +85,11 @@ class _IndexedRow:
                 rest_of_turn = rest_of_turn[1:]
             elif next_turn and content_key([message]) == next_turn[0]:
                 turn, step, rest_of_turn = turn + 1, 0, next_turn[1:]
-            # With tools, results of calls have the role `tool`. Without tools, they end when the turn is complete.
-            elif role == "user" and (request.tools or step >= (steps[turn] if turn < len(steps) else 1)):
+            elif role == "user":
+                # With tools, results of calls have the role `tool`. Without tools, they end when the turn is complete.
+                turn_is_complete = step >= (steps[turn] if turn < len(steps) else 1)
+                if not request.tools and not turn_is_complete:
+                    continue  # results of calls
                 # The message announces added functions: the scenario's turn has no messages of its own.
                 if next_turn is None or len(next_turn) > 0:
                     return None

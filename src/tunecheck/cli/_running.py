@@ -473,7 +473,9 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
         for parameter, parameter_value in parameters.items():
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
-                raise ConfigurationError(f"{document.where(option)}: {option} gives {key!r} twice: give it once")
+                raise ConfigurationError(
+                    f"{document.where(option)}: {option} gives {key!r} twice, dotted and nested: give it once"
+                )
             entries[key] = parameter_value
 
     return entries

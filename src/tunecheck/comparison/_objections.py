@@ -416,7 +416,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return "none"
 
     def _range_text(self, base: measuring.Mask, new: measuring.Mask) -> str:
-        """Return in words the lowest and the highest possible figure of the new run, given verdicts on masked pairs."""
+        """Return in words the lowest and the highest possible figure of the new run, if masked pairs had verdicts."""
         extremes = [self._with_extremes(base, new, favours_new=favours_new) for favours_new in (False, True)]
         ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
         low, high = (value_text(self.metric.kind, end) for end in ends)

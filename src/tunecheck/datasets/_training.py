@@ -172,7 +172,7 @@ class Turns:
         # Each row repeats all earlier messages, so rows grow with the square of the conversation.
         self._growth += self._size
         if self._growth > MAX_GROWTH:
-            raise ConversationError(f"the conversation is too long (over {MAX_GROWTH >> 20} MiB of rows): split it")
+            raise ConversationError(f"the conversation is too long (its rows exceed {MAX_GROWTH >> 20} MiB): split it")
 
         ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
         self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)

@@ -132,7 +132,7 @@ def read_definition(
 
     if kind is None:
         hint = did_you_mean("kind", values)
-        raise Place(document).error(f"the key kind is missing{hint if 'did you mean' in hint else ''}")
+        raise Place(document).error(f"the key `kind` is missing{hint if 'did you mean' in hint else ''}")
 
     if not isinstance(kind, str) or not kind.strip():
         raise Place(document, ("kind",)).error(f"an endpoint's kind must be a text, not {shown_value(kind)}")

@@ -271,7 +271,7 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
         ValueError: the value is not a text or a list of messages.
     """
     if value is None:
-        raise ValueError(f"this row has no messages to send in the column {columns}")
+        raise ValueError(f"there are no messages to send in the column {columns}")
 
     if isinstance(value, str):
         return [{"role": "user", "content": value}]

@@ -169,7 +169,8 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, 
     An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
     mapping names them.
     """
-    if signature.takes_any:  # `**kwargs` also takes mapped names that are no parameters
+    if signature.takes_any:
+        # `**kwargs` also takes mapped names that are no parameters: as optional ones (False).
         choices = [{**given, **{name: False for name in mapping if name not in given}} for given in signature.choices]
         signature = Signature(choices, takes_any=True)
     own = {name: mapped for name, mapped in mapping.items() if name in signature}

@@ -550,7 +550,8 @@ def _accepted_values(fault: Fault) -> Sequence[JSON]:
 def _should_be_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """Return True if the schema wants a text for a wrong argument, but the ground truth accepts no text.
 
-    The ground truth then contradicts the schema, so the model is not to blame.
+    The ground truth then contradicts the schema, so the model is not to blame. An accepted "" is no text here: it says
+    that the argument may be left out.
     """
     if any(isinstance(value, str) and value for value in _accepted_values(fault)):
         return False

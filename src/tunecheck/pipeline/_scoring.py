@@ -162,9 +162,8 @@ class Binder:
             else:
                 return {**unmapped_data, **target, **arguments} if self.signature.takes_any else arguments
 
-        raise first_error or ColumnMissingError(
-            f"{self.what} takes no parameters, so it cannot receive columns: add a parameter, such as response"
-        )
+        assert first_error is not None  # a signature has at least one choice
+        raise first_error
 
     def _bind(
         self, parameters: Mapping[str, bool], data: RowValues, unmapped_data: RowValues, target: RowValues

@@ -517,7 +517,10 @@ def _logged_steps(turn: Mapping[str, JSON], executed: JSON, called: set[str]) ->
 
 
 def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> dict[str, JSON]:
-    """Return a step of a conversation's log: the answer, its reasoning, results of calls, and decoding problems."""
+    """Return a step of a conversation's log: the answer, its reasoning, results of calls, and decoding problems.
+
+    `executed` are the step's calls in the log, or None. The canonical texts of the calls are added to `called`.
+    """
     messages = [entry for entry in entries if isinstance(entry, dict)]
     answer: Mapping[str, JSON] = next((message for message in messages if message.get("role") == "assistant"), {})
     step = _answer(answer.get("content"), executed, called)

@@ -704,9 +704,9 @@ def _append_verdicts(results: Cells, reasons: Cells, start: int, column: tables.
     try:
         codes = [_CODES.get(cell, _NO_VERDICT) for cell in results]  # type: ignore[arg-type]
     except TypeError:  # a value is a list or an object, which cannot be hashed
-        codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]
+        codes = [_CODES.get(str(cell), _NO_VERDICT) for cell in results]  # texts stay as they are
 
-    column.has_results = column.has_results or min(codes) != _NO_VERDICT
+    column.has_results = column.has_results or any(code != _NO_VERDICT for code in codes)
     # The column may be new in this block: earlier rows get NaN.
     column.fill(start)
     column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))

@@ -498,9 +498,10 @@ def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, flo
 
 
 def _ratio_end(value: float, value_end: float, gain: float, gain_end: float, sign: int) -> float:
-    """Return an end of MOVER's interval of `value` / `gain` from an end of each of their intervals.
+    """Return an end of MOVER's interval of `value` / `gain`: the lower end for `sign` -1, the upper one for 1.
 
-    `sign` is -1 for the lower end and 1 for the upper one.
+    `value_end` is the same end of the value's interval, `gain_end` the end of the gain's interval that moves the ratio
+    outwards: the caller chooses it by the sign of `value_end`.
     """
     gain_term = gain_end * (2 * gain - gain_end)
     value_term = value_end * (2 * value - value_end)

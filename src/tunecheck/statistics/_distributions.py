@@ -34,7 +34,9 @@ def t_quantile(probability: float, degrees: int) -> float:
         ValueError: the probability is not between 0 and 1, or the degrees are not 1 or more.
     """
     if not (0 < probability < 1 and degrees >= 1):
-        raise ValueError(f"probability must be from 0 to 1, degrees at least 1, not {probability!r} and {degrees!r}")
+        raise ValueError(
+            f"probability must be between 0 and 1, and degrees at least 1, not {probability!r} and {degrees!r}"
+        )
 
     if degrees > _MANY:
         return _near_normal(NormalDist().inv_cdf(probability), degrees)

@@ -229,11 +229,13 @@ class RightCall:
 
     @property
     def call(self) -> FunctionCall:
-        """Return the call with the first value of each required argument."""
+        """Return the call with the first accepted value of each argument; of possible answers, only required ones."""
         if not self.possible:
             return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
 
-        required = {name: values for name, values in self.accepted.items() if not may_be_left_out(values[1:])}
+        # An empty text that is the only accepted value is a value.
+        optional = {name for name, values in self.accepted.items() if len(values) > 1 and may_be_left_out(values)}
+        required = {name: values for name, values in self.accepted.items() if name not in optional}
         return FunctionCall(self.name, {name: first_value(values) for name, values in required.items()})
 
 

@@ -103,7 +103,7 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
     a second visit then means that a directory contains itself.
 
     Raises:
-        SimulatorError: a directory contains itself.
+        SimulatorError: a directory contains itself, or is nested too deeply.
     """
     # Not a nested function: it would form a reference cycle, which keeps `known` until a garbage collection.
     if id(node.contents) in known:

@@ -72,7 +72,7 @@ class ProspectiveMemory(Kind):
         quote, turn = expected_quote(given)
         since_request = texts(given.since_question)
         if not since_request:
-            raise UndecidedError("the row has no replies since the request")
+            raise UndecidedError("the row has no reply in since_question, so its test cannot be scored")
 
         numbers = [number for number, reply in enumerate(since_request, 1) if quote in letters(reply)]
         # "I will append 'To be or not to be …' to my third reply." appends nothing yet.
