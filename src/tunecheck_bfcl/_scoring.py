@@ -19,6 +19,7 @@ Rows of the data without a result count as missing; they are not in the accuracy
 """
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,20 +122,24 @@ def find_results(path: Path) -> ResultTree:
     Raises:
         DataError: there are no result files, or a model has two of the same category.
     """
-    folders: dict[str, Path] = {}
-    found: dict[str, dict[str, ResultFile]] = {}
+    categories: dict[Path, Category] = {}
     passed_over: list[Path] = []
     for file in _result_paths(path):
         category = _category_of_file(file)
         if category is None:
             passed_over.append(file)
-            continue
+        else:
+            categories[file] = category
 
-        # Resolved, so that a relative path such as "." still has a folder name for the model.
-        folder = model_folder_of(file.resolve())
-        model = folder.name or "model"
-        if folders.setdefault(model, folder) != folder:
-            raise DataError(f"{path}: {folders[model]} and {folder} are results of {model}; score each folder alone")
+    # Resolved, so that a relative path such as "." still has a folder name for the model.
+    folders = {file: model_folder_of(file.resolve()) for file in categories}
+    counts = Counter(folder.name for folder in {*folders.values()})
+
+    found: dict[str, dict[str, ResultFile]] = {}
+    for file, category in categories.items():
+        model = folders[file].name or "model"
+        if counts[model] > 1:  # two iterations of a model, such as r1/m and r2/m
+            model = model_folder_of(file.relative_to(path)).as_posix()
 
         files = found.setdefault(model, {})
         # Old and new names, such as simple and simple_python, are one category.

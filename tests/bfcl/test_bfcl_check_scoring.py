@@ -298,6 +298,24 @@ def test_models_are_told_apart_by_their_folders_whatever_they_are_called(tmp_pat
     }
 
 
+def test_iterations_of_one_model_are_told_apart_by_the_folders_above_it(tmp_path: Path) -> None:
+    row = right("multi_turn_base_0")
+    for folder, model in (("r1", "m"), ("r2", "m/multi_turn"), ("r2", "other")):
+        write(tmp_path / "runs" / folder, [{**row, "result": []} if folder == "r1" else row], model=model)
+    scores = score_results(tmp_path / "runs", data=bfcl_copy())
+    accuracies = {name: model.categories["multi_turn_base"].accuracy for name, model in scores.models.items()}
+    assert accuracies == {"r1/m": 0, "r2/m": 1, "other": 1}
+    scores.write(tmp_path / "scores")
+    for name in accuracies:
+        assert (tmp_path / "scores" / name / "summary.json").is_file()
+    # Files outside the folder are named by the links in it.
+    for folder in ("r1", "r2"):
+        (tmp_path / "links" / folder).mkdir(parents=True)
+        linked = write(tmp_path / "elsewhere" / folder, [row])
+        (tmp_path / "links" / folder / linked.name).symlink_to(linked)
+    assert [*score_results(tmp_path / "links", data=bfcl_copy()).models] == ["r1", "r2"]
+
+
 def test_how_names_with_dots_are_called_may_be_said_outright(tmp_path: Path) -> None:
     rows: Any = entries("simple_python").values()
     row = next(row for row in rows if "." in row["functions"][0]["name"])
@@ -328,8 +346,6 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     write(tmp_path / "memory", [{}], category="memory_kv")
     write(tmp_path / "twice", [{}])
     write(tmp_path / "twice", [{}], model="m/multi_turn")
-    for run in ("first", "second"):
-        write(tmp_path / "runs" / run, [{}])
     for name, target in (("endless", "/dev/zero"), ("loop", "BFCL_v4_simple_python_result.json")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "BFCL_v4_simple_python_result.json").symlink_to(target)
@@ -338,7 +354,6 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
         ("notes.txt", "rename the file to BFCL_v4"),
         ("memory", "Tunecheck cannot score"),
         ("twice", "both hold multi_turn_base results of m; remove one"),
-        ("runs", "runs/second/m are results of m; score each folder alone"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):
