@@ -1,6 +1,7 @@
 """MCP servers as services: their answers recorded while a set is authored, and given again without the server."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -173,6 +174,18 @@ def test_files_are_the_state_where_no_tool_tells_of_it() -> None:
     backend.call(add("Emma"))
     assert backend.states() == {"shelf": {"files": {"/service/books.json": '{"Emma": null}'}}}
     live.close()
+
+
+def test_a_server_that_was_started_ahead_ends_with_the_others_at_ctrl_c(cwd: Path) -> None:
+    recorded(STDIO)
+    command = shlex.join(["sh", "-c", f"echo $$ >> {shlex.quote(str(cwd / 'started'))}; exec {STDIO}"])
+    with pytest.raises(KeyboardInterrupt), recording_backends(command, "shelf", Backends()):
+        raise KeyboardInterrupt
+    started = (cwd / "started").read_text().split()
+    assert len(started) == 2
+    for process in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
 
 
 def test_sessions_are_kept_in_the_states_they_are_in(live: LiveServer) -> None:

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -209,6 +210,9 @@ class LiveServer:
         self.recording = Recording(simulator.recording)
         self._sessions: list[_LiveSession] = []
         """All open sessions, the last used one at the end."""
+        self._pool = ThreadPoolExecutor(2, "tunecheck-mcp")
+        self._started: list[Future[McpSession]] = []
+        """The next session and a spare one, started in threads, because a start is slow."""
 
         self._redactor = Redactor()
         for name, value in os.environ.items():
@@ -248,6 +252,10 @@ class LiveServer:
         """End all sessions."""
         for live in [*self._sessions]:
             self._close_session(live)
+        for started in self._started:
+            with suppress(ConfigurationError, ServerGoneError):
+                started.result().close()
+        self._pool.shutdown()
 
     def _close_session(self, live: _LiveSession) -> None:
         self._sessions.remove(live)
@@ -259,8 +267,11 @@ class LiveServer:
         Raises:
             ServerGoneError: the server starts in another state.
         """
-        live = _LiveSession(McpSession(self._server, self._time_limit_s))
+        while len(self._started) < 2:
+            self._started.append(self._pool.submit(McpSession, self._server, self._time_limit_s))
+        live = _LiveSession(self._started[0].result())
         self._sessions.append(live)
+        del self._started[0]  # only now, so that `close` ends it if Ctrl-C comes while it starts
 
         state = self._state(live)
         if not self.recording.start:
