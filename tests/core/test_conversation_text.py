@@ -7,7 +7,8 @@ from tests.cli_parts import like
 from tests.conversation_parts import had, log_items, said, shelf_row, states
 from tests.tables import cases
 
-from tunecheck.episodes import Wording
+from tunecheck import PluginError
+from tunecheck.episodes import BenchmarkDialect, Episode, Wording
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -98,3 +99,13 @@ async def test_a_row_of_one_question_is_asked_once_with_tools() -> None:
     assert (output["input_token_count"], output["output_token_count"], output["steps"]) == (10, 1, 1)
     assert isinstance(output["latency"], float)
     assert len(server.requests) == 1
+
+
+def test_a_benchmark_without_a_check_of_its_own_is_refused_when_its_class_is_made() -> None:
+    with pytest.raises(PluginError, match="the benchmark Unchecked has no state_check; set it to a subclass of"):
+        type("Unchecked", (BenchmarkDialect,), {})
+
+
+def test_an_episode_is_not_restored_from_misspelt_columns() -> None:
+    with pytest.raises(TypeError, match="force_quit"):
+        Episode.of_columns(force_quit=True)  # type: ignore[call-arg]

@@ -297,6 +297,10 @@ class BenchmarkDialect(ABC):
     state_check: ClassVar[type[StateCheck]]
     """Judges conversations by the benchmark's own rules."""
 
+    def __init_subclass__(cls) -> None:
+        if not hasattr(cls, "state_check"):
+            raise PluginError(f"the benchmark {cls.__name__} has no state_check; set it to a subclass of StateCheck")
+
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
 

@@ -282,15 +282,22 @@ class Episode:
         }
 
     @classmethod
-    def of_columns(cls, **columns: object) -> Episode:
-        """Restore the episode from a row's columns, see `columns`. Missing ones and those of another form are ignored.
+    def of_columns(
+        cls,
+        *,
+        calls_made: object = None,
+        finish_reasons: object = None,
+        forced_quit: object = False,
+        ended_by: object = None,
+    ) -> Episode:
+        """Restore the episode from a row's columns, see `columns`. Columns of another form are ignored.
 
         `calls_made` has the texts of the executed calls, by turn and step, and `finish_reasons` the finish reason of
         each answer. `forced_quit` is True if the conversation was ended by force, and `ended_by` the reason.
         """
         episode = cls()
-        given = (columns.get(name) for name in ("calls_made", "finish_reasons"))
-        made, reasons = (value if isinstance(value, list) else [] for value in given)
+        made: list[JSON] = calls_made if isinstance(calls_made, list) else []
+        reasons: list[JSON] = finish_reasons if isinstance(finish_reasons, list) else []
 
         # Both columns may lack turns or steps, so the longer one decides.
         for turn, both in enumerate(zip_longest(made, reasons)):
@@ -299,8 +306,7 @@ class Episode:
             for step in range(count):
                 episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
 
-        if columns.get("forced_quit") is True:
-            ended_by = columns.get("ended_by")
+        if forced_quit is True:
             episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
         return episode
 
@@ -405,11 +411,19 @@ class Episode:
 
     @classmethod
     def question_columns(cls, completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-        """Return the columns of a question with one answer: those of a conversation with one step, but plain counts."""
-        columns = cls([Said(), Answered(step, completion=completion)]).output_columns()
-        single = [name for name in ("result", *BY_STEP, REASONING) if name in columns]
-        plain = {name: step_item(columns[name], 0, 0) for name in single}
-        return {**columns, **plain, "inference_log": log, **cls().columns()}
+        """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
+        columns: dict[str, JSON] = {
+            **completion.columns(),
+            "result": step,
+            "inference_log": log,
+            "input_token_count": completion.usage.input_tokens,
+            "output_token_count": completion.usage.output_tokens,
+            "latency": _seconds(completion),
+            "steps": 1,
+            **cls().columns(),
+            "error": None,
+        }
+        return {**columns, REASONING: completion.reasoning} if completion.reasoning else columns
 
     def recorded_columns(
         self, record: Mapping[str, JSON], columns: Mapping[str, JSON], *, stopped_early: bool
