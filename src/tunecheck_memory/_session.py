@@ -470,11 +470,14 @@ def _is_paid(effect: Effect, outcome: Outcome) -> bool:
 def _effect_text(effect: Effect | None) -> str:
     """Return an effect as text for error messages.
 
-    Examples: "a message of Colours - 0: 'Red is my …'", "Waiting(test='Colours - 0', tokens=90, seconds=0)".
+    Examples: "a message of Colours - 0: 'Red is my …'", "wait test=Colours - 0 tokens=90 seconds=0".
     """
     if effect is None:
         return "the end"
     if isinstance(effect, effects.Send):
         sender = effect.test or ("filler" if effect.draws else "the introduction")
         return f"a message of {sender}: {effect.message[:_SHOWN]!r}"
-    return repr(effect)[:_SHOWN]
+
+    data = to_data(effect)
+    action = str(data.pop("do")).replace("_", " ")
+    return " ".join([action, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

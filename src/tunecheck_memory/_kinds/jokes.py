@@ -1,7 +1,8 @@
 """Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since.
 
 A reply scores by the first rule that applies. A passage is a quoted text, an item of a list, or two sentences in a row.
-It tells a joke if it has at least 80% of the joke's words in order.
+It tells a joke if it has at least 80% of the joke's words in order. Quotes and items after a denial ("it was not") do
+not count.
 
 1. No passage tells the joke: 0.
 2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke: 1.
@@ -15,6 +16,7 @@ words or more.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -85,11 +87,11 @@ class Jokes(Kind):
 
         # For each passage that tells the joke, and for each that tells another one: whether the reply chooses it
         right, wrong = list[bool](), list[bool]()
-        for text, is_chosen, is_separate in _passages(reply):
-            if _tells(text, joke):
-                right.append(is_chosen)
-            elif any(_tells(text, other) for other in others) if others else is_separate:
-                wrong.append(is_chosen)
+        for passage in _passages(reply):
+            if _tells(passage.text, joke):
+                right.append(passage.is_chosen)
+            elif any(_tells(passage.text, other) for other in others) if others else passage.is_separate:
+                wrong.append(passage.is_chosen)
 
         if not right:
             return Score(0.0, ("the reply does not tell the joke",))
@@ -130,6 +132,10 @@ _SEVERAL = re.compile(
 """Signs that a reply tells several jokes: "you told me two different jokes", "one was about …, another"."""
 
 
+# "You never told me ", at most 80 characters before a passage
+_DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
+
+
 _FEWEST_WORDS = 5
 """A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
@@ -142,24 +148,33 @@ _MOST_PASSAGES = 200
 _MOST_OTHERS = 20
 
 
-def _passages(reply: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the parts of a reply that may be a joke: quoted texts, list items, and each two sentences in a row.
+class _Passage(NamedTuple):
+    """A part of a reply that may be a joke.
 
-    With each part, say whether the words before it or its own words choose it ("the one about"), and whether it stands
-    apart from the other text, with five words or more.
+    `is_chosen`: the words before it or its own words choose it ("the one about"). `is_separate`: it stands apart from
+    the other text and has five words or more.
     """
+
+    text: str
+    is_chosen: bool
+    is_separate: bool
+
+
+def _passages(reply: str) -> Iterator[_Passage]:
+    """Yield a reply's quoted texts and list items, without denied ones, and each two sentences in a row."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             before = reply[max(0, match.start() - 160) : match.start()].rstrip()
             lead = re.split(r"[.!?\n]", before)[-1] or before
-            is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
-            yield match[1], _CHOOSES.search(lead) is not None, is_separate
+            if not _DENIED.search(lead):
+                is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
+                yield _Passage(match[1], _CHOOSES.search(lead) is not None, is_separate)
 
     # Two sentences, because a joke often is a question and its answer.
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
         text = f"{first} {second}"
-        yield text, _CHOOSES.search(text) is not None, False
+        yield _Passage(text, is_chosen=_CHOOSES.search(text) is not None, is_separate=False)
 
 
 def _tells(text: str, joke: str) -> bool:
