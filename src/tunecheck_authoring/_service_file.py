@@ -391,11 +391,12 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
 
     configuration: dict[str, JSON] = {}
     for name, kind in kinds.items():
-        numbers = range(1, 1 + (1 if kind.key is None else _RECORDS))
-        records: list[JSON] = [_sample_record(kind, kinds, number, random) for number in numbers]
+        if kind.key is None:
+            configuration[name] = _sample_record(kind, kinds, 1, random)
+            continue
+        records: list[JSON] = [_sample_record(kind, kinds, number, random) for number in range(1, _RECORDS + 1)]
         # Records that others refer to must all exist in each conversation.
-        drawn: JSON = records if name in referred_names else {"$some": records}
-        configuration[name] = records[0] if kind.key is None else drawn
+        configuration[name] = records if name in referred_names else {"$some": records}
     return configuration
 
 
@@ -437,9 +438,11 @@ def _sample_key(kind: ResourceKind, number: int) -> JSON:
     A record that is identified by the record around it, such as the settings of a user, has that record's key.
     """
     known: set[str] = set()
-    while (owner := kind.scopes.get(kind.key or "")) is not None and kind.name not in known:
+    owner = kind.scopes.get(kind.key or "")
+    while owner is not None and kind.name not in known:
         known.add(kind.name)
         kind, number = owner, number % _RECORDS + 1
+        owner = kind.scopes.get(kind.key or "")
 
     last = words_of(kind.key or "")[-1:]
     # A text key such as `username` gets a name. Keys called id, or like the kind itself, are made like the simulator's.

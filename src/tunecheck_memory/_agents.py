@@ -198,8 +198,11 @@ class EndpointAgent(Agent):
     def _prompt(self, message: str) -> list[Mapping[str, JSON]]:
         """Drop the oldest exchanges until a new message fits; return the prompt, which ends with the message."""
         self._make_room(message)
-        turns = [turn for each in self._kept for turn in (("user", each.message), ("assistant", each.reply))]
-        return [{"role": role, "content": text} for role, text in (*turns, ("user", message))]
+        prompt: list[Mapping[str, JSON]] = []
+        for each in self._kept:
+            prompt.append({"role": "user", "content": each.message})
+            prompt.append({"role": "assistant", "content": each.reply})
+        return [*prompt, {"role": "user", "content": message}]
 
     async def reset(self, key: str, at_us: int) -> None:
         """Forget the conversation; the model itself remembers nothing."""

@@ -229,13 +229,12 @@ def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) 
     for each in suite.left_out:
         yield f"{each.title} is left out: {each.reason}"
 
-    missing = {
-        "consults": "word rules judged the replies during the tests; to judge with a model, give --judge",
-        "judged": "not scored, because only a judge can score these tests; name the judge's model with --judge",
-    }
-    for needs, note in missing.items() if judge is None else ():
-        if titles := ", ".join(kind.title for kind in kinds if getattr(kind, needs)):
-            yield f"{titles}: {note}"
+    consulting = ", ".join(kind.title for kind in kinds if kind.consults)
+    judged = ", ".join(kind.title for kind in kinds if kind.judged)
+    if judge is None and consulting:
+        yield f"{consulting}: word rules judged the replies during the tests; to judge with a model, give --judge"
+    if judge is None and judged:
+        yield f"{judged}: not scored, because only a judge can score these tests; name the judge's model with --judge"
 
 
 def _row(test: Test) -> dict[str, object]:

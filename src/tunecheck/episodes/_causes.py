@@ -164,9 +164,9 @@ class TurnComparison:
 
         The text contains the user's messages, the functions' definitions and the results of earlier calls.
         """
-        # `results` ends with those of this call and the later ones.
-        position = [call is actual for call in self.actual].index(True)
-        return self._known_before_calls + _searchable(self.results[: position - len(self.actual)])
+        position = next(number for number, call in enumerate(self.actual) if call is actual)
+        later_count = len(self.actual) - position  # results of this call and the later ones, which end the list
+        return self._known_before_calls + _searchable(self.results[:-later_count])
 
     @cached_property
     def _known_before_calls(self) -> str:
@@ -268,19 +268,26 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
         if actual.call.name in compared.operations:
             continue
 
-        name = actual.call.name[:100]
-        fault = name_fault(name, frozenset(compared.operations))
-        meant = fault.expected
-        if not fault.code.startswith("decorated_name"):
-            # the function with the longest name that the called name extends: `send` for `send_now`
-            extended = [known for known in compared.operations if actual.call.name.startswith(known)]
-            meant = max(extended, key=len, default=None)
-            hint = f": the name extends {meant}" if meant else ""
-            fault = Fault(code="unknown_function", call=name, message=f"{name} is not among the functions{hint}")
-
+        fault, meant = _unknown_name(actual.call.name, compared.operations)
         if meant not in {later.call.name for later in compared.actual[position:]}:
             yield replace(fault, turn=compared.turn)
             return
+
+
+def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault, JSON]:
+    """Return the fault of a name that no function has, and the name of the probable function or None.
+
+    Example: `send_now` is no function and `send` is: the fault is `unknown_function`, and `send` is meant.
+    """
+    fault = name_fault(name[:100], frozenset(operations))
+    if fault.code.startswith("decorated_name"):
+        return fault, fault.expected
+
+    # the function with the longest name that the called name extends: `send` for `send_now`
+    meant = max((known for known in operations if name.startswith(known)), key=len, default=None)
+    hint = f": the name extends {meant}" if meant else ""
+    message = f"{name[:100]} is not among the functions{hint}"
+    return Fault(code="unknown_function", call=name[:100], message=message), meant
 
 
 def _loop(compared: TurnComparison) -> Iterator[Fault]:

@@ -535,8 +535,10 @@ class Trial:
         if (found := next(unsaid, None)) is not None:
             return found
 
-        mistake = next(((call, what) for call, what, made in self._mistakes(row, turns) if passes(made)), None)
-        return mistake and files.Weakness(reason="a mistake passes", detail=mistake[1], function=mistake[0].name)
+        for call, what, made in self._mistakes(row, turns):
+            if passes(made):
+                return files.Weakness(reason="a mistake passes", detail=what, function=call.name)
+        return None
 
     def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:
         """Yield a weakness for each argument that neither the user's words nor earlier results contain.

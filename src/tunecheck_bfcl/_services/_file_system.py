@@ -544,7 +544,8 @@ class GorillaFileSystem(Simulator):
         for place, entry in descendants(self._volume.at(path), path.rstrip("/")):
             room -= len(place)
             refuse_if(room < 0, "there is too much below this directory to go through")
-            matches += [place] * (name is None or name in entry.name)
+            if name is None or name in entry.name:
+                matches.append(place)
         return {"matches": matches}
 
     @tool

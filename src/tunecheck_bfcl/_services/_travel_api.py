@@ -202,11 +202,12 @@ class TravelAPI(ConfiguredService):
             user_first_name: The traveller's first name.
             user_last_name: The traveller's last name.
         """
-        token, number = figures()["travel"]["token"], self._random_number(6)
-        self.data.update(access_token=number, token_type=token["type"], token_expires_in=token["expires_in"])
+        token = figures()["travel"]["token"]
+        kind, expires_in = token["type"], token["expires_in"]
+        number = self._random_number(6)
+        self.data.update(access_token=number, token_type=kind, token_expires_in=expires_in)
         self.data.update(token_scope=grant_type, user_first_name=user_first_name, user_last_name=user_last_name)
-        about = {"expires_in": token["expires_in"], "access_token": number, "token_type": token["type"]}
-        return {**about, "scope": grant_type}
+        return {"expires_in": expires_in, "access_token": number, "token_type": kind, "scope": grant_type}
 
     @tool
     def travel_get_login_status(self) -> dict[str, bool]:
