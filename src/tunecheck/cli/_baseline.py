@@ -62,7 +62,7 @@ class Base:
     """The base run of a gate, and the allowed loss.
 
     `better`: the gate requires an improvement (a margin of 0). `name` finds the run again. The `settings` contain the
-    tested metrics. `flag` is the option that names the base. `power` is the gate's power with these rows.
+    tested metrics. `power` is the gate's power with these rows.
     """
 
     name: str
@@ -71,7 +71,11 @@ class Base:
     results_dir: Path
     power: tuple[Power, ...] = ()
     better: bool = False
-    flag: str = "--no-worse-than"
+
+    @property
+    def flag(self) -> str:
+        """The option that names the base."""
+        return "--better-than" if self.better else "--no-worse-than"
 
     @property
     def margin(self) -> float:
@@ -214,8 +218,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     """
     name = str(options.against)
     better, margin = options.better_than is not None, options.margin or 0.0
-    option = "--better-than" if better else "--no-worse-than"
-    flag = f"{option} {name}"
+    flag = f"--better-than {name}" if better else f"--no-worse-than {name}"
 
     base, new = read_runs([name, rows], options.folder)
     named = gated_metrics(gates, evaluators, base.columns)
@@ -255,7 +258,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
 
     settings = replace(settings, cluster=options.cluster)
     lasting_name = _lasting_name(name, base, options.folder)
-    return Base(lasting_name, base.info.id, settings, options.folder, power, better, option)
+    return Base(lasting_name, base.info.id, settings, options.folder, power, better)
 
 
 def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options, flag: str) -> None:

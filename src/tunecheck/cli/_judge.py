@@ -205,8 +205,11 @@ def _figures(calibration: Calibration) -> Table:
 
     For example `accuracy  93.3%  82.1% to 97.7%; 42 of 45`.
     """
-    counts = {"without a label": calibration.unlabelled, "not applicable": calibration.not_applicable}
-    counts["with an error"] = calibration.errors
+    counts = {
+        "without a label": calibration.unlabelled,
+        "not applicable": calibration.not_applicable,
+        "with an error": calibration.errors,
+    }
 
     left_out = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
     remark = f"of {plural(calibration.rows, 'row')}" + (f"; left out: {left_out}" if left_out else "")

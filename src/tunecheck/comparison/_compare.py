@@ -270,13 +270,14 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
     tested = [metric for metrics in measured for metric in metrics if metric.tested]
     adjusted = iter(measuring.corrected_by_family(tested))
 
-    def with_verdict(metric: results.MetricComparison, pair: RunPair) -> results.MetricComparison:
-        """Return a metric with its verdict, if it is tested; call this in the order of `tested`."""
-        return measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds) if metric.tested else metric
-
+    # The loops pass the tested metrics in the order of `tested`, so each takes the next corrected p-value.
     comparisons = []
     for pair, figures, (_, notes) in zip(pairs, measured, chosen, strict=True):
-        with_verdicts = {metric.name: with_verdict(metric, pair) for metric in figures}
+        with_verdicts = {}
+        for metric in figures:
+            if metric.tested:
+                metric = measuring.add_verdict(metric, next(adjusted), pair.sides(metric.key).bounds)
+            with_verdicts[metric.name] = metric
         comparisons.append(_run_comparison(pair, with_verdicts, [*_notes(pair, figures), *notes], names))
 
     return comparisons

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -215,7 +216,8 @@ def _refusal(base: RunTable, problem: str) -> ConfigurationError:
     return ConfigurationError(f"the base run {base.info.id} cannot decide: {problem}")
 
 
-class _MetricTest(msgspec.Struct):
+@dataclass
+class _MetricTest:
     """The test of one metric, with the base's value of each item.
 
     The test takes scores from 0 (the worst value) to 1; `span` is the best value less the worst one. `outcome` is final
@@ -232,7 +234,7 @@ class _MetricTest(msgspec.Struct):
     question: Question
     outcome: Outcome = "undecided"
     pairs_at_outcome: int = 0
-    test: EarlyTest = msgspec.field(default_factory=EarlyTest)  # `begin` replaces it
+    test: EarlyTest = field(init=False)  # `begin` sets it
 
     @property
     def _has_verdicts(self) -> bool:

@@ -372,8 +372,10 @@ def read_stream(body: bytes) -> tuple[dict[str, JSON], int | None]:
 
         # An error, or the last event of the Responses API, is the whole reply.
         piece = _piece(data)
-        reply = piece if piece.get("error") else piece.get("response")
-        if isinstance(reply, dict) and (reply is piece or piece.get("type") in _LAST_RESPONSES):
+        if piece.get("error"):
+            return piece, first
+        reply = piece.get("response")
+        if isinstance(reply, dict) and piece.get("type") in _LAST_RESPONSES:
             return reply, first
 
         # The first token has arrived when its whole event has.

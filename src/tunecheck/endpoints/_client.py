@@ -255,7 +255,9 @@ class Client:
         if error.cause == "unknown_model":
             error = _with_note(error, await self.offered_models() or "check the name of the model or deployment")
 
-        if failure.refused:
+        # A service that has answered before is only unreachable for a while.
+        never_reached = not failure.sent and not state.answered
+        if failure.refused or never_reached:
             state.count_refusal(error)
         else:
             state.refusals = 0  # the service accepted the credentials
@@ -285,8 +287,6 @@ class Client:
             raise
         except AttemptFailed as failure:
             end(0)
-            # A service that has answered before is only unreachable for a while.
-            failure.refused |= not failure.sent and not state.answered
             if failure.usage is not None:
                 count_unanswered(failure.usage)
             if failure.overload:

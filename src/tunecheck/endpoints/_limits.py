@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 TOKEN_BURST_S = 10.0
 """Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
@@ -104,6 +104,13 @@ class TokenBucket:
         return self._level
 
 
+class _Cut(NamedTuple):
+    """A cut of a concurrency limit: the limit and the share of refused attempts before it."""
+
+    limit_before: int
+    share_before: float
+
+
 class AdaptiveGate:
     """An adaptive concurrency limit: as many concurrent calls as the service accepts, at most `most`.
 
@@ -133,8 +140,8 @@ class AdaptiveGate:
         self.cuts = 0
         self._random_share = 0.0
         """Share of refusals that does not depend on the load, tolerated in addition to TOLERATED."""
-        self._last_cut: tuple[int, float] | None = None
-        """The limit and the share of refusals before the cut at the end of the last round, if it cut the limit."""
+        self._last_cut: _Cut | None = None
+        """The cut at the end of the last round, if that round cut the limit."""
 
         # Figures of the current round: the most calls in flight, and the outcomes.
         self._peak = 0
@@ -232,10 +239,10 @@ class AdaptiveGate:
             if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
                 self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
-        elif cut is not None and self.HELPED * cut[1] <= share < self.RANDOM:
-            self.limit, self._random_share = max(cut[0], self.limit), share
+        elif cut is not None and self.HELPED * cut.share_before <= share < self.RANDOM:
+            self.limit, self._random_share = max(cut.limit_before, self.limit), share
         else:
-            self._last_cut = self.limit, share
+            self._last_cut = _Cut(self.limit, share)
             self.limit = max(1, int(self.limit * (1 - share)))
             self.cuts += 1
 

@@ -384,13 +384,16 @@ def tls_context() -> ssl.SSLContext:
     Raises:
         ConfigurationError: the certificates cannot be read.
     """
-    variable = next(filter(os.environ.get, _CERTIFICATES), "")
-    path = os.environ.get(variable) or None
-    is_folder = path is not None and Path(path).is_dir()
-    try:
-        return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"the certificates in {variable}={path} cannot be read: {error}") from None
+    for variable in _CERTIFICATES:
+        path = os.environ.get(variable)
+        if not path:
+            continue
+        is_folder = Path(path).is_dir()
+        try:
+            return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(f"the certificates in {variable}={path} cannot be read: {error}") from None
+    return ssl.create_default_context()
 
 
 # -- error replies as typed errors with a one-line message and advice

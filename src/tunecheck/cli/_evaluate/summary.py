@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS, _MOST_NOTES, _MOST_REASONS = 30, 3, 8
 """The most values of a grouping column, notes on a short page, and reasons under one heading."""
-_ROW_COUNTS: Sequence[tuple[str, str, views.Style]] = (
-    ("not_applicable_count", "not applicable", "dim"), ("error_count", "errors", "bad"),
-)  # fmt: skip
+_ROW_COUNTS: Mapping[str, tuple[str, views.Style]] = {
+    "not_applicable_count": ("not applicable", "dim"),
+    "error_count": ("errors", "bad"),
+}
 """Counts of rows in the main table, with their labels and styles."""
 _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "met": ("gate met", "good"),
@@ -519,7 +520,7 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
         label = "mean" if key in (evaluator.primary, name) else words
         yield _line(label, [_figure(name, key, evaluator, metrics) for metrics in groups], "dim")
 
-    for key, label, style in _ROW_COUNTS:
+    for key, (label, style) in _ROW_COUNTS.items():
         if groups[0].get(f"{name}.{key}"):
             yield _line(label, [results.number_text(metrics.get(f"{name}.{key}")) for metrics in groups], style)
 
