@@ -14,9 +14,6 @@ _MOST_LISTED = 12
 _SURE, _LIKELY = 0.75, 0.58
 """Similarity from which a name is surely meant, and from which it is listed as a possibility."""
 
-_LETTERS_BEFORE = 10
-"""Characters kept before the first one in which two texts differ."""
-
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of controls (escape sequences begin with one), direction marks, and surrogates."""
 
@@ -119,15 +116,15 @@ def printable(text: str) -> str:
     return "".join(" " if letter.isspace() else letter for letter in kept)
 
 
-def cut_apart(first: str, second: str, most: int = 60) -> tuple[str, str]:
+def cut_apart(first: str, second: str, most: int = 60, before: int = 10) -> tuple[str, str]:
     """Return both texts, cut to at most `most` characters so that their difference is visible.
 
-    Long texts lose their common beginning except for a few characters, then the middle of the rest.
+    Long texts lose their common beginning except for its last `before` characters, then the middle of the rest.
     """
     if max(len(first), len(second)) <= most:
         return first, second
 
-    start = max(0, common_beginning(first, second) - _LETTERS_BEFORE)
+    start = max(0, common_beginning(first, second) - before)
 
     def cut(text: str) -> str:
         return cut_middle(("…" if start else "") + text[start:], most)

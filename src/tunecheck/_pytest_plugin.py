@@ -88,12 +88,19 @@ def assert_no_regression(
 
     # Objections that affect the decision fail the test, too.
     if failed or any(objection.effect != "none" for objection in comparison.decision.objections):
-        texts = (filter(None, (f"{metric.name}: {headline(metric)}", margin_text(metric))) for metric in failed)
+        lines = []
+        for compared in failed:
+            texts = [f"{compared.name}: {headline(compared)}", margin_text(compared)]
+            # The page lists rows of the primary metric only.
+            if compared.regressed and not compared.primary:
+                names = ", ".join(row.row_id for row in compared.regressed[:_MOST_ROWS])
+                texts.append(f"regressed {compared.totals['regressed']:,}: {names}")
+            lines.append(clean("; ".join(filter(None, texts)), 600))
+
         terminal = console(page := StringIO())
         terminal.width = _WIDTH
         print_view(comparison_view(comparison, _MOST_ROWS, details=False), terminal)
-        lines = [*(clean("; ".join(text), 600) for text in texts), page.getvalue()]
-        raise AssertionError(without_log_commands("\n".join(lines)))
+        raise AssertionError(without_log_commands("\n".join([*lines, page.getvalue()])))
     return comparison
 
 

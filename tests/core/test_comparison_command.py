@@ -62,7 +62,7 @@ def test_two_runs_are_compared_in_thirty_lines_whatever_is_found(
         assert len(said.splitlines()) <= 30, said
     said = here(capsys, "compare", "base", "new", "--results-dir", str(tmp_path)).out
     assert "and 21 more objections" in said
-    hint = "--details shows each metric, slices, more causes and, with --rows N, more rows"
+    hint = "compare --details shows each metric, slices, more causes and rows (--rows N)"
     assert f"12 other metrics: 0 better, 12 worse; {hint}" in said
     assert said.count("now: no call") == 3
     details = here(capsys, "compare", "base", "new", "--details", "--results-dir", str(tmp_path)).out

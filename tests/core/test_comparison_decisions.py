@@ -176,6 +176,19 @@ def test_a_pytest_fails_by_an_objection(case: Case, tmp_path: Path) -> None:
         assert_no_regression(runs[-1], runs[0])
 
 
+def test_a_pytest_names_regressed_rows_of_every_metric_that_failed(tmp_path: Path) -> None:
+    base, new = (
+        passes(tmp_path, name, {"match": [True] * 100, "safe": [at < safe for at in range(100)]})
+        for name, safe in (("a", 100), ("b", 80))
+    )
+    with pytest.raises(AssertionError) as failed:
+        assert_no_regression(new, base, metric=["match", "safe"])
+    line, *_ = str(failed.value).splitlines()
+    assert line.startswith("safe: worse, 100.0% → 80.0%")
+    assert line.endswith("; regressed 20: q80, q81, q82, q83, q84")
+    assert "compare --details shows each metric" in str(failed.value)
+
+
 def test_runs_that_are_not_measured_alike_are_called_neither_better_nor_worse(tmp_path: Path) -> None:
     (said,) = compare(*another_threshold(tmp_path)).decision.because
     assert said == "bleu: 50.0% → 75.0%, +25.0 points (+20.4 to +30.2)"

@@ -145,6 +145,18 @@ def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
         compare(base, new)
 
 
+def test_a_key_of_two_evaluators_is_not_one_metric(tmp_path: Path) -> None:
+    """Evaluator `a` with the key `b.c` in one run, evaluator `a.b` with the key `c` in the other."""
+    runs = []
+    for evaluator, key in (("a", "b.c"), ("a.b", "c")):
+        rows = [row(at, verdict("match", True), {f"outputs.{evaluator}.{key}": 0.5}) for at in range(12)]
+        entry: Any = declares(key, "score")[key]
+        runs.append(write_run(tmp_path, evaluator, rows, declares("match") | {evaluator: entry}))
+    with pytest.raises(ConfigurationError, match=r"the metric a\.b\.c is of evaluators a and a\.b: name another"):
+        compare(*runs, metrics=["a.b.c"])
+    assert compare(*runs).metric("match").difference.value == 0
+
+
 def test_a_metric_of_one_run_only_cannot_be_asked_for(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {"match": [True], "other": [True]})
     with pytest.raises(ConfigurationError, match=r"no metric 'other' in both runs, only in b-"):

@@ -269,6 +269,14 @@ def test_what_changed_in_a_text_keeps_what_differs(start: str, one: str, other: 
     assert before.strip("…") in start + one + end
 
 
+def test_a_change_in_a_long_state_is_shown_with_the_60_characters_before_it() -> None:
+    start = "".join(chr(ord("a") + at % 26) for at in range(900))
+    states = [[{"role": "state_info", "class_name": "Notes", "content": f"{start}{end}"}] for end in ("old", "new")]
+    log: Any = [states[0], {"begin_of_turn_query": []}, states[1]]
+    (turn,) = shown_turns([[{"role": "user", "content": "?"}]], None, log, None)
+    assert turn["changes"] == [["Notes", f"…{start[-60:]}old", f"…{start[-60:]}new"]]
+
+
 @given(some.text(min_size=1), some.integers(min_value=5, max_value=50))
 def test_a_text_that_is_cut_begins_and_ends_as_it_did(text: str, most: int) -> None:
     shown = cut(text * 20, most)

@@ -164,9 +164,8 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
     metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
     kappa = "" if calibration.kappa.value is None else f", Cohen's kappa {calibration.kappa.value:.2f}"
 
-    agreed = (
-        f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({_share_and_interval(share)[0]}{kappa})"
-    )
+    percent, _ = _share_and_interval(share)
+    agreed = f"agrees with people on {share.hits:,} of {plural(share.of, 'row')} ({percent}{kappa})"
     simulated = f"{_SIMULATED}. " if calibration.simulated else ""
     yield Words(f"{simulated}{clean(calibration.evaluator, 60)}{clean(metric, 60)} {agreed}.", "strong")
 

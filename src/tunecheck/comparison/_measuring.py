@@ -434,7 +434,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     An evaluator with several numbers is tested once, by its main metric. Its other numbers are shown without a test.
 
     Raises:
-        ConfigurationError: the runs have no evaluator in common, or a named metric is not in both.
+        ConfigurationError: the runs have no evaluator in common, or a metric is not in both or of two evaluators.
     """
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
@@ -466,8 +466,11 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     chosen = []
     for name, key in keys.items():
         column, _ = split_slice(key)
-        evaluator = (base.columns.get(column) or new.columns[column]).evaluator
-        chosen.append(MetricRef(name, key, evaluator, name in tested))
+        owners = [table.columns[column].evaluator for table in (base, new) if column in table.columns]
+        # Evaluator `a` may have the key `b.c`, and evaluator `a.b` the key `c`.
+        if len({*owners}) > 1:
+            raise ConfigurationError(f"the metric {key} is of evaluators {' and '.join(owners)}: name another metric")
+        chosen.append(MetricRef(name, key, owners[0], name in tested))
 
     note = f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"
     return chosen, [note] if len(others) > MOST_SHOWN else []

@@ -90,7 +90,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
 
-    hints = ["--details shows each metric, slices, more causes and, with --rows N, more rows"]
+    hints = ["compare --details shows each metric, slices, more causes and rows (--rows N)"]
     # The number of other metrics that changed tells whether the page with details is worth a look.
     verdicts = Counter(metric.verdict for metric in decided.tested if not metric.primary)
     if verdicts:

@@ -19,7 +19,7 @@ import msgspec
 from tunecheck._describe import Written, read_as, shown_value
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import did_you_mean, suggest_names
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
@@ -184,15 +184,18 @@ class Front:
         text = self.text(*path)
         return text if text and text.strip() else None
 
-    def one_of(self, known: Sequence[str], default: str, *path: str | int) -> str:
+    def one_of(self, known: Sequence[str], default: str, *path: str | int, advice: str = "") -> str:
         """Return the text at this path in lower case, or the default if it is absent or blank.
+
+        The error suggests a similar word, else gives the `advice`, or without one lists the known words.
 
         Raises:
             PromptError: the text is not among the known words.
         """
         word = (self.filled_text(*path) or default).lower()
         if word not in known:
-            raise self.error(path, f"the value {shown_value(word)} is not supported{did_you_mean(word, known)}")
+            end = suggest_names(word, known) or f": {advice}" if advice else did_you_mean(word, known)
+            raise self.error(path, f"the value {shown_value(word)} is not supported{end}")
         return word
 
     def required_text(self, *path: str | int) -> str:

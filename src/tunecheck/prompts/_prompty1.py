@@ -58,7 +58,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     """
     front = file.front
     if front.mapping("model"):
-        front.one_of(("chat",), "chat", "model", "api")
+        front.one_of(("chat",), "chat", "model", "api", advice="write `api: chat` and add role headers to the template")
     refuse_secrets(front, "model", "parameters")
     refuse_secrets(front, "model", "configuration", references=True)
 

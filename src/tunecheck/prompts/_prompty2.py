@@ -235,8 +235,7 @@ def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> di
 _ATTRIBUTE = r'\s*+(\w++)\s*+=\s*+(?:"([^"\]]*+)"|([^",\]]*+))\s*+(?:,|\Z|(?=\]))'
 # A role header, with attributes or without: "system:", "# User:" or `assistant[name="Ann", id=7]:`.
 _HEADER = re.compile(rf"#?\s*+(system|user|assistant|developer)(?:\[((?:{_ATTRIBUTE})++)\])?\s*+:", re.IGNORECASE)
-# `${env:REGION:westus}` has the default `westus`.
-# `${env:NAME:default}`; `:plain` is a suffix of references, not a default
+# `${env:REGION:westus}` has the default `westus`. `:plain` is a suffix of references, not a default.
 _WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
 
 # Keys of `model` in the newer dialect, keys of `model` in the older one, and other keys of older files.
@@ -402,7 +401,7 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
         # `format: jinja2` and `format: {kind: jinja2}` mean the same.
         given = front.mapping("template").get(key)
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
-        kinds[key] = front.one_of(known, kinds[key], *path)
+        kinds[key] = front.one_of(known, kinds[key], *path, advice=f"write {kinds[key]}")
 
     return _LANGUAGES[kinds["format"]], front.value("template", "format", "strict") is not False
 
@@ -569,12 +568,11 @@ def _insertion(name: str, kind: str, value: JSON) -> Inserted:
     if not isinstance(value, str) or (kind == "image" and not prompt.is_url(value)):
         raise TypeError(f"{name} must be the address or the data of the {kind}, not {shown_value(value)}")
 
-    key, content = {
-        "image": ("image_url", {"url": value}),
-        "audio": ("input_audio", {"data": value, "format": "wav"}),
-        "file": ("file", {"url": value}),
-    }[kind]
-    return Inserted.instead(kind, part={"type": key, key: dict[str, JSON](content)})
+    if kind == "image":
+        return Inserted.instead(kind, part={"type": "image_url", "image_url": {"url": value}})
+    if kind == "audio":
+        return Inserted.instead(kind, part={"type": "input_audio", "input_audio": {"data": value, "format": "wav"}})
+    return Inserted.instead(kind, part={"type": "file", "file": {"url": value}})
 
 
 def _thread(name: str, value: JSON) -> Iterator[dict[str, JSON]]:

@@ -31,7 +31,7 @@ from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
-from tunecheck._messages import clean
+from tunecheck._messages import clean, suggest_names
 
 # -- texts that know which of their parts come from the template
 
@@ -259,7 +259,12 @@ class Template:
             _refuse_unsupported(tree, nunjucks=environment.nunjucks)
             code = environment.compile(_Rewriter().visit(tree))
         except TemplateSyntaxError as error:
-            raise PromptError(f"{where(error.lineno)}: {clean(error.message or 'not a template', 300)}") from None
+            problem = (error.message or "not a template").removesuffix(".")
+            # Jinja's message about a name that it does not know: "No filter named 'uper'."
+            start, _, name = problem.partition(" named ")
+            known = {"No filter": environment.filters, "No test": environment.tests}.get(start, {})
+            hint = suggest_names(name.strip("'"), known)
+            raise PromptError(f"{where(error.lineno)}: {clean(problem, 300)}{hint}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
             raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None

@@ -591,7 +591,7 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
     """Yield `[path, before, after]` for each path at which two states differ."""
     for change in islice(changes(before, after), _MOST_CHANGES):
-        old, new = cut_apart(_state_text(change.before), _state_text(change.after), _MOST_VALUE)
+        old, new = cut_apart(_state_text(change.before), _state_text(change.after), _MOST_VALUE, before=60)
         yield [path_text(change.path, 400), old, new]
 
 
