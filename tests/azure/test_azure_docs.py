@@ -307,7 +307,7 @@ def failing_aggregate(folder: Path) -> None:
         def __aggregate__(self, rows: list[Any]) -> NoReturn:
             raise ValueError("too few")
 
-    with pytest.warns(UserWarning, match="__aggregate__ of evaluator 'e' failed: ValueError: too few"):
+    with pytest.warns(UserWarning, match="evaluator 'e': its __aggregate__ failed: ValueError: too few"):
         assert evaluate(folder, evaluators={"e": Failing()})["metrics"] == {"e.n": 7.5, "e.binary_aggregate": 0.67}
 
 
