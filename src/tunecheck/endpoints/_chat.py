@@ -95,7 +95,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: embeddings need no template: leave out the key `request`")
+            raise ConfigurationError(f"endpoint {self.name!r}: embeddings need no template: leave out `request`")
 
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
