@@ -106,3 +106,11 @@ def test_text_of_a_model_family_is_read_by_the_types_of_the_functions_offered() 
     functions = [{"name": "cd", "parameters": {"type": "dict", "properties": {"folder": {"type": "string"}}}}]
     (call,) = decode_step(text, text_mode=True, tools=functions).calls
     assert (call.name, call.arguments) == ("cd", {"folder": "007"})
+
+
+@pytest.mark.parametrize(("calls", "brackets"), [(120, 1), (60, 60)])
+def test_calls_that_are_nested_too_deeply_are_no_calls_and_the_reading_says_why(calls: int, brackets: int) -> None:
+    text = "f(" + "x=g(" * calls + "y=" + "[" * brackets + "]" * brackets + ")" * calls + ")"
+    reading = decode_step(text, text_mode=True)
+    assert not reading.calls
+    assert "nested deeper than 112 levels at line 1" in str(reading.problem)

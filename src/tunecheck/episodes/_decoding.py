@@ -154,12 +154,13 @@ def _decode_text(text: str, tools: object) -> Reading:
 
     # Call text, whose calls may be nested.
     if _CALL_AHEAD.match(body) and len(body) <= MAX_CHARACTERS:
+        scanner = _NestedScanner(body)
         try:
-            calls = _NestedScanner(body).all_calls()
-        except (UnreadableError, RecursionError):
-            pass  # another format, or text that only begins like a call: the general reader describes the problem
-        else:
-            return Reading(tuple(calls))
+            return Reading(tuple(scanner.all_calls()))
+        except (UnreadableError, RecursionError) as error:
+            # Any other error: another format, or text that only begins like a call. The general reader describes it.
+            if scanner.is_full:
+                return Reading(problem=str(error))
     try:
         reading = read_calls(text, tools=tools)
     except ValueError:  # definitions of an unknown kind; the model got them in its prompt
@@ -172,6 +173,11 @@ def _decode_text(text: str, tools: object) -> Reading:
 
 class _NestedScanner(PythonScanner):
     __slots__ = ()
+
+    @property
+    def is_full(self) -> bool:
+        """True at the deepest level: only the limit stops the scanner there."""
+        return self._depth >= MAX_TEXT_DEPTH
 
     def _word(self) -> JSON:
         """Read a literal, or a call inside a call's arguments; the call becomes the argument's value."""
