@@ -88,7 +88,9 @@ def _check_is_regular(status: os.stat_result, path: str) -> None:
 
 
 def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> bytes:
-    """Return the content of a file, which may be a link if `links`: files that the user names may be.
+    """Return the content of a file.
+
+    With `links`, the path may be a link to a file. Use it only for files that the user names.
 
     Raises:
         OSError: the file cannot be read, is not a regular file, or holds more than `most` bytes.

@@ -209,6 +209,7 @@ def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
 
     Two faults `called_instead_of_answering` give "called f(), g() when it should have answered".
     """
+    # A fault with a message of its own shares no phrase.
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"
@@ -304,7 +305,10 @@ def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
 
 
 def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
-    """Return `name(key=json, …)`, cut to a readable length; with `any_of`, show all accepted values."""
+    """Return `name(key=json, …)`, cut to a readable length, but with one argument at least.
+
+    With `any_of`, each argument is a list of accepted values, and several of them are shown.
+    """
     shown: list[str] = []
     length = 0
 

@@ -268,8 +268,10 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
 def _take_apart(value: object, path: _Steps) -> object:
     """Return an object as a value of simpler types: a Struct as a mapping, a numpy value as a list or number.
 
+    Any other object with a `tolist()` is converted like a numpy value. `path` names the object in errors.
+
     Raises:
-        TypeError: the object has no JSON form.
+        TypeError: the object has no JSON form, or reading it raises an error.
     """
     try:
         if isinstance(value, msgspec.Struct):

@@ -61,13 +61,13 @@ class Call(Future[T]):
         if function is None or not self.set_running_or_notify_cancel():
             return
 
-        self.begun, process = time.monotonic(), os.getpid()
+        self.begun, process_id = time.monotonic(), os.getpid()
         try:
             # The child must end before it can report a result in the parent's name.
             try:
                 result = function()
             finally:
-                end_if_forked(process)
+                end_if_forked(process_id)
         except StopIteration as error:  # a future cannot hold StopIteration
             self.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:  # noqa: BLE001 - the caller gets it

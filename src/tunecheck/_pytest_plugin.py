@@ -56,8 +56,8 @@ def assert_no_regression(
         results_dir: the folder of the runs.
 
     Raises:
-        AssertionError: the run is worse, or there are too few rows; the text has the metrics that
-            failed, and the page of `tunecheck compare`.
+        AssertionError: the run is worse, there are too few rows, or an objection affects the decision. The text has
+            the metrics that failed, and the page of `tunecheck compare`.
         ConfigurationError: the runs cannot be compared.
         DataError: the files of a run are damaged.
     """

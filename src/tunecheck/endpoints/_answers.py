@@ -196,7 +196,8 @@ def _is_call(value: JSON) -> bool:
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
     """Return the text, calls and reasoning of a message of any API.
 
-    If the text contains reasoning, `text` is the rest and `raw_text` the whole text.
+    If the text contains reasoning, `text` is the rest and `raw_text` the whole text. A refusal stands in for a missing
+    text. `reasoning_fields` keeps the fields and content parts with reasoning, because some APIs need them back.
 
     Raises:
         UnreadableReplyError: the calls or the content have the wrong type.
@@ -323,7 +324,11 @@ def path_of_text(reply: object) -> str:
 
 
 def _text_paths(value: object, path: str = "") -> Iterator[str]:
-    """Yield the path of every text in a value: `{"result": {"output": "Hi"}}` gives `.result.output`."""
+    """Yield the path of every text in a value: `{"result": {"output": "Hi"}}` gives `.result.output`.
+
+    Positions in lists, and keys that are no identifiers, stand in brackets: `["a key"][0]`. Each path begins with
+    `path`, the path of the value itself.
+    """
     if isinstance(value, str):
         yield path
 

@@ -134,7 +134,10 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return {"type": "json_object"} if "json_object" not in self.formats else None
 
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
-        """Return the facts extended by what this error refuses; None if it refuses none of the sent parameters."""
+        """Return the facts extended by the parameter or answer format that this error refuses.
+
+        None if the error has another cause, or refuses no parameter of `sent`, or one that the facts already have.
+        """
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)

@@ -212,7 +212,7 @@ class Client:
         """Send a call until an attempt succeeds, a retry cannot help, or no retries are left.
 
         Raises:
-            EndpointError: the last attempt failed.
+            EndpointError: the last attempt failed, or the sign-in gave no token.
             StopRunError: ten calls in a row were refused, or the budget is spent.
         """
         failures = 0

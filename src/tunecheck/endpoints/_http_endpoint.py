@@ -228,7 +228,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def _text(self, key: str, definition: Definition) -> str | None:
         """Return a key's value with environment variables inserted, or None; note the name of a model or deployment."""
         value = getattr(self.config, key)
-        text = None if value is None else masking.environment(value, definition.at(key), self._redactor)
+        text = None if value is None else masking.insert_env(value, definition.at(key), self._redactor)
         if text is not None and key in ("model", "deployment"):
             self._model_names += (text,)
         return text
@@ -542,7 +542,7 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
 
     # YAML's true is sent as `true`, not as Python's `True`.
     written = str(value).lower() if isinstance(value, bool) else str(value)
-    return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)
+    return masking.sent_text(masking.insert_env(written, place, redactor, in_answers=True), place)
 
 
 def _restore(definition: Mapping[str, JSON], name: str, price: Price | None) -> Endpoint:

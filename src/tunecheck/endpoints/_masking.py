@@ -211,6 +211,7 @@ def _forms(text: str) -> Iterator[str]:
 
     secret = text.encode("utf-8", "surrogatepass")
     for before in range(3):  # the number of other bytes in the first group of three
+        # With 1 or 2 bytes before the secret, its first 2 or 3 characters also encode these bytes.
         first, last = (0, 2, 3)[before], (before + len(secret)) * 4 // 3
         encoded = base64.b64encode(bytes(before) + secret).decode()[first:last]
         if before == 0 or len(encoded) >= LEAST_ECHO:
@@ -349,13 +350,14 @@ def _same_length_lower(text: str) -> str:
     return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
-def environment(text: str, place: Place, redactor: Redactor | None = None, *, in_answers: bool = False) -> str:
-    """Replace every `${env:NAME}` in a text by the variable's value, and mask that value unless it is plain.
+def insert_env(text: str, place: Place, redactor: Redactor | None = None, *, in_answers: bool = False) -> str:
+    """Return a text with every `${env:NAME}` and `${env:NAME:plain}` replaced by the variable's value.
 
-    Values are masked in errors, with `in_answers` also in answers.
+    The redactor, if there is one, masks the values of references without `:plain` from now on: in errors, with
+    `in_answers` also in answers. `place` is where the text stands, for errors.
 
     Raises:
-        ConfigurationError: a variable is not set or empty, or its name is invalid.
+        ConfigurationError: a variable is empty or not set, or its name is invalid.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -379,21 +381,22 @@ def hides(value: JSON) -> bool:
 
 
 def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
-    """Replace the references to the environment in all texts of a request's body.
+    """Return a request's body, or a part of it, with the references to the environment in all its texts replaced.
 
-    The inserted values are masked in errors. They are also masked in answers if `in_answers`, or if the name of the key
-    indicates a secret.
+    `place` is where the value stands in the definition; its last key is the key of a value that is a text. The inserted
+    values are masked in errors. They are also masked in answers if `in_answers`, or if a text's key indicates a secret.
 
     Raises:
-        ConfigurationError: a variable is missing, or a key for a secret holds the secret itself.
+        ConfigurationError: a variable is empty or not set, or a key for a secret holds the secret itself.
     """
 
     def resolved(text: str, path: ValuePath) -> str:
         """Return a text with its references replaced, or refuse a secret that is written out."""
+        # The text's own key, the last one of its path, tells whether it is a secret.
         text_place, is_secret = Place(place.document, path), bool(SECRET_FIELD.search(_last_keys(path)[1]))
         if is_secret and text and "${" not in text:
             raise text_place.error(WRITTEN_OUT)
-        return environment(text, text_place, redactor, in_answers=in_answers or is_secret)
+        return insert_env(text, text_place, redactor, in_answers=in_answers or is_secret)
 
     return map_texts(value, resolved, place.path)
 
@@ -480,7 +483,7 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
     if not isinstance(value, str) or not WHOLE_SECRET.match(value.strip()):
         raise place.error(WRITTEN_OUT)  # the value is not shown: it may be the secret
 
-    item = Secret(sent_text(environment(value.strip(), place), place))
+    item = Secret(sent_text(insert_env(value.strip(), place), place))
     redactor.add(item)
     redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # a server may repeat "Bearer …" without the first word
     return item

@@ -68,7 +68,11 @@ class PythonEndpoint(base.Endpoint):
     config_type = PythonConfig
 
     def __init__(self, definition: base.Definition) -> None:
-        """Check the definition and import the function, which runs the user's module."""
+        """Check the definition and import the function, which runs the user's module.
+
+        Raises:
+            ConfigurationError: the definition is wrong, or the function cannot be imported.
+        """
         config = definition.read(PythonConfig)
         self.name = definition.name
         self._reference = config.function
@@ -383,7 +387,10 @@ class FunctionError(Exception):
 
 
 def main() -> None:
-    """Load the function that the first request names, then call it for each further one, in a thread."""
+    """Load the function that the first request names, then call it for each further one, in a thread of its own.
+
+    The process ends when the parent closes the pipe, without waiting for calls in progress.
+    """
     pipes = Pipes()
     arguments: tuple[Callable[..., object], LoopThread, Pipes] | None = None
     for number, body in pipes.requests():

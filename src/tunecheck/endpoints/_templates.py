@@ -90,6 +90,7 @@ class RequestTemplate:
             if whole and whole[1] is not None:
                 return value_of(whole[1])
 
+            # A match without a name is `$${`, which stands for `${` itself.
             return _REFERENCE.sub(lambda match: "${" if match[1] is None else text_or_json(value_of(match[1])), value)
 
         return filled(self._body)

@@ -48,7 +48,7 @@ from tunecheck._errors import (
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._base import Place, Usage
-from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, is_secret_query
+from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, hides, insert_env, is_secret_query
 
 # -- which addresses may be called, and through which proxy
 
@@ -80,7 +80,7 @@ def checked_url(
     Raises:
         ConfigurationError: the address is wrong; the error never shows credentials.
     """
-    from_secret, text = hides(text), environment(text, place, redactor).strip()
+    from_secret, text = hides(text), insert_env(text, place, redactor).strip()
 
     try:
         parts = urlsplit(text)
@@ -277,6 +277,7 @@ class HttpTransport:
 
         Raises:
             AttemptFailed: no complete reply came.
+            Exception: any error that is neither of aiohttp nor of the network.
         """
         sent_at = asyncio.get_running_loop().time()
         try:

@@ -453,11 +453,15 @@ class _LabelledRun:
             yield _Compared(index, row, output, given, label, verdict, score)
 
     def _label(self, given: JSON, threshold: float | None) -> PassFail:
-        """Return a label as `pass` or `fail`; a number is compared with the label threshold or the metric's own.
+        """Return a label as `pass` or `fail`; a number is compared with a threshold.
+
+        `given` is the label as it stands in the data. `threshold`, the metric's own, counts only without a label
+        threshold in the settings.
 
         Raises:
             ConfigurationError: The label is a number and there is no threshold.
         """
+        # Every label was checked to be of this kind before the run, so the values after `or` are never used.
         if self.kind == "pass_fail":
             return as_pass_or_fail(given) or FAIL
 
@@ -470,7 +474,9 @@ class _LabelledRun:
         return self._result(as_number(given) or 0.0, threshold)
 
     def _verdict(self, row: ResultRow, raw: JSON, threshold: float | None) -> PassFail:
-        """Return the evaluator's verdict as `pass` or `fail`; a number is compared with the metric's threshold.
+        """Return the evaluator's verdict `raw` as `pass` or `fail`; a number is compared with the metric's threshold.
+
+        A text, or a number of a metric without a threshold, counts by its meaning: `yes` and 1 are `pass`.
 
         Raises:
             ConfigurationError: The verdict has no such meaning; the text names the row.

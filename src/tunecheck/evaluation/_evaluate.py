@@ -120,7 +120,7 @@ def prepare_run(
         ConfigurationError: An argument is wrong.
     """
     settings = RunSettings(**arguments, name=evaluation_name)
-    return _prepare(data, target, evaluators, evaluator_config, settings, None)
+    return _prepare(data, target, evaluators, evaluator_config, settings, user_agent=None)
 
 
 _P = ParamSpec("_P")

@@ -190,6 +190,8 @@ class Execution:
     def _check_columns(self, columns: frozenset[str]) -> None:
         """Check that columns can be bound to every parameter of the evaluators and of the target.
 
+        The evaluators are checked only if gaps are errors before the run; else a gap is an error of its rows.
+
         Raises:
             ConfigurationError: A required parameter has no column, or a mapping names an unknown one.
         """
@@ -264,10 +266,10 @@ class Execution:
     # -- the plan
 
     def plan(self, run_id: str, folder: Path | None = None, row_count: int | None = None) -> Plan:
-        """Return the plan of the run with this id; without `folder` and `row_count`, that of a task with some rows.
+        """Return the plan of the run with this id.
 
-        `folder` is the run's folder. By default, worker processes start only for CPU-bound evaluators and at least 500
-        rows.
+        `folder` is the run's folder, `row_count` the number of its rows. A task of a distributed run, which gets only
+        some rows, has neither. By default, worker processes start only for CPU-bound evaluators and at least 500 rows.
         """
         settings, workers = self.settings, self.settings.workers
         if workers is None:

@@ -260,7 +260,7 @@ class ChunkRunner:
         _remove_leftover_folders()
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
-        """Yield the output of a chunk's engine in portions.
+        """Yield the output of a chunk's engine in portions; if the chunk is isolated, one row and stage after another.
 
         Raises:
             RunError: the run must stop, for example because the budget is spent or the endpoint refuses calls.

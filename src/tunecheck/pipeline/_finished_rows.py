@@ -188,12 +188,14 @@ class RecordedVerdict(msgspec.Struct, frozen=True):
 def order_evaluators(names: Collection[str], declared: str | None, kinds: Container[str | None] | None) -> list[str]:
     """Return the evaluators, the primary one first: that of the declared metric, else `match`, else the first.
 
-    `match` comes first only if the `kinds` of the run's rows include `call`, or are unknown (None).
+    `declared` is the primary metric that the data set or the run names, such as `match` or `match.score`. `match` is
+    the default only if the `kinds` of the run's rows include `call`, or are unknown (None). The other evaluators keep
+    their order.
     """
     evaluator = (declared or "").partition(".")[0]
     default = "match" if kinds is None or "call" in kinds else ""
     primary = next((name for name in (evaluator, default) if name in names), None)
-    return sorted(names, key=lambda name: name != primary)
+    return sorted(names, key=lambda name: name != primary)  # False sorts before True
 
 
 def counted_metric(with_result: Iterable[str], name: str, primary: str | None) -> str | None:
@@ -361,11 +363,15 @@ class Failures:
     below_threshold: Groups = field(default_factory=dict)
 
     def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
-        """Count the failures and errors of one more row; `readers` read the verdicts of the run's evaluators."""
+        """Count one more row in all groups that it belongs to; `readers` read the verdicts of the run's evaluators.
+
+        A failed row counts once for each code of its faults, and an error once for its stage and pattern. Besides, the
+        row counts once for its cause, or without one for the first reason that is not `below_threshold`, or without
+        both for each evaluator whose score is below its threshold.
+        """
         row_id, first_reason = str(row.get("row_id")), ""
         below_threshold: list[str] = []
 
-        # A row counts once for each code of its faults, and once for its cause or, without one, for its first reason.
         self.simulated_answers += row.get("outputs.simulated") is True
         for reader in readers:
             if reader.word(row) == "fail":

@@ -140,7 +140,7 @@ class _ByContent:
 
         key = hash(input_hash)
         known = self._places.get(key)
-        if not isinstance(known, dict):
+        if not isinstance(known, dict):  # the only record with these inputs, or None
             return known
 
         if (key, index) not in self._assigned:
@@ -365,7 +365,7 @@ class JournalReader:
     def describe_loss(self, rows: int = 0) -> str | None:
         """Return a sentence on damaged or missing records, the lost calls and their rows; None if nothing is lost.
 
-        `rows` is the number of rows that the run had when it finished.
+        `rows` is the number of rows that the run had when it finished, 0 if it did not finish.
         """
         damage = self._damage
         if not damage.lost:
@@ -378,6 +378,7 @@ class JournalReader:
             if row is not None:
                 names[int(row["index"])] = row["id"].decode("utf-8", "replace")
 
+        # A run of recorded answers without model calls, such as those of judges, has no calls to lose.
         if not self._reads_answers and not self._calls:
             return f"{damage}, but no call is lost"
 

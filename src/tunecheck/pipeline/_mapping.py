@@ -244,6 +244,8 @@ def _check_reference(
 def read_signature(function: Callable[..., object], what: str) -> Signature:
     """Return the signature of a function or of an instance's `__call__`; `what` names it in errors.
 
+    A function with overloads has one choice of parameters for each overload.
+
     Raises:
         ConfigurationError: a required parameter is positional-only, or the parameters cannot be determined.
     """

@@ -429,9 +429,10 @@ def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | N
 
 
 def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
-    """Return the expected tokens of the target's call for a row, by its characters and the output limit.
+    """Return the expected tokens of the target's call for a row.
 
-    The output tokens are estimated from the length of `answer`, or are the usual number without an answer.
+    The input tokens are estimated from the length of the target's inputs in the row. The output tokens are estimated
+    from the length of `answer`, or are the usual number without an answer. An endpoint's output limit caps them.
     """
     endpoint = getattr(target, "endpoint", None)
     limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None

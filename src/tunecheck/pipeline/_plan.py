@@ -239,6 +239,8 @@ class CallableTarget(Target):
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row, in a thread or the user loop; return the columns of its answer.
 
+        The columns are the items of a mapping or the fields of a dataclass. Any other value is the column `response`.
+
         Raises:
             TimedOutError: the call took longer than the time limit.
             Exception: whatever the function raises.

@@ -215,7 +215,10 @@ class ResultsWriter:
         return RowsView(self._path, starts, self.indices)
 
     def _sort_file(self, starts: array[int]) -> array[int]:
-        """Rewrite the partial file in the order of the data; return each row's new offset."""
+        """Rewrite the partial file in the order of the data; return each row's new offset.
+
+        `starts` has the rows' offsets in the unsorted file, in the order of the data.
+        """
         ordered = self._partial.with_name(self._partial.name + ".sorted")
         final = array("Q")
         position = 0
@@ -588,7 +591,8 @@ class Aggregator:
 def _group_value(state: RowState, column: str) -> str | None:
     """Return a row's value of a grouping column as text of at most 200 characters; None without a value.
 
-    A text is unchanged, any other value becomes JSON, or the name of its type if it has no JSON form.
+    The column `row_kind` is not in the data: its value is the row's computed kind. A text is unchanged, any other value
+    becomes JSON, or the name of its type if it has no JSON form.
     """
     value = state.kind if column == "row_kind" else state.row.values.get(column)
 

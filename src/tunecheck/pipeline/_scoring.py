@@ -170,8 +170,8 @@ class Binder:
     ) -> dict[str, object]:
         """Return the arguments of one call by parameter name, without optional parameters that have no value.
 
-        A parameter without a mapping takes the target's column of its name, else that of `data` if it is required, else
-        that of `unmapped_data`.
+        A parameter without a mapping takes the target's column of its name. Without that, a required one takes the
+        column of `data`, an optional one that of `unmapped_data`: all of `data`, or nothing if `only_mapped`.
 
         Raises:
             ColumnMissingError: a required parameter has no value in this row.
@@ -363,7 +363,10 @@ _DEEPEST_COPY = 200
 
 
 def _copy_nested(value: object, depth: int) -> object:
-    """Return a deep copy of dicts, lists and tuples; other objects, and levels below 200, are not copied."""
+    """Return a deep copy of dicts, lists and tuples; other objects, and values nested deeper than 200, are shared.
+
+    `depth` is the depth of the value itself.
+    """
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
 

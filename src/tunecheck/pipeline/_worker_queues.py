@@ -351,7 +351,7 @@ class WorkerQueue:
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
         """Run batches until the queue ends; adjust their size, and pass outcomes or errors on.
 
-        All slots open once a batch waits for I/O, or takes longer than 5 seconds.
+        All slots open once a batch waits for I/O, or takes longer than 5 seconds; they run as tasks of `group`.
         """
         while batch := await self._next_batch():
             ROW.set(batch[0].state.row.index)  # asynchronous evaluators, which ask models, get one row at a time

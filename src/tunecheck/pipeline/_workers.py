@@ -288,9 +288,10 @@ class ProcessExecutor:
             return None
 
         name = self.evaluators[position].name
-        arguments = [own if place == position else None for place, own in enumerate(work.arguments)]
+        arguments = [own if index == position else None for index, own in enumerate(work.arguments)]
 
         async with self._single_call:
+            # The last worker is for single calls.
             worker, begun = await self._worker(-1), time.monotonic()
             try:
                 body = pickle.dumps(("run", [arguments]))

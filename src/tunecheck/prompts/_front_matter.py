@@ -22,7 +22,7 @@ from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, 
 from tunecheck._messages import did_you_mean, suggest_names
 from tunecheck._yaml import Document, parse_document
 from tunecheck.endpoints._base import Place
-from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
+from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, insert_env
 
 # -- files that a prompt refers to, in its folder or shared data of its workspace
 
@@ -180,7 +180,11 @@ class Front:
         raise self.error(path, f"the value must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str | int) -> str | None:
-        """Return the text at this path, or None if it is absent or blank."""
+        """Return the text at this path, a number as a text, or None if the text is absent or blank.
+
+        Raises:
+            PromptError: the value is neither a text nor a number.
+        """
         text = self.text(*path)
         return text if text and text.strip() else None
 
@@ -213,7 +217,8 @@ class Front:
     def from_environment(self, value: JSON, path: ValuePath, redactor: Redactor | None = None) -> JSON:
         """Return the value with each text that is only `${env:NAME}` replaced by the value of the variable.
 
-        Other texts stay unchanged. The redactor masks the inserted values from now on.
+        Other texts stay unchanged. `path` is the value's place in the front matter. The redactor, if there is one,
+        masks the inserted values from now on.
 
         Raises:
             PromptError: a variable is not set; the message names `path`.
@@ -230,7 +235,7 @@ class Front:
         Raises:
             PromptError: a variable is not set.
         """
-        return environment(text, Place(self.document, path, PromptError), redactor, in_answers=True)
+        return insert_env(text, Place(self.document, path, PromptError), redactor, in_answers=True)
 
 
 def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
@@ -324,10 +329,12 @@ _REPLY_PARAMETERS = ("stream", "stream_options", "n")
 
 
 def request_parameters(front: Front, parameters: JSON, *path: str) -> dict[str, JSON]:
-    """Return the parameters to send: all except `stream`, `stream_options` and `n`; `parameters` is a mapping.
+    """Return the parameters to send: all except `stream`, `stream_options` and `n`.
+
+    `path` is the place of the parameters in the front matter. Without any parameters, the result is empty.
 
     Raises:
-        PromptError: the parameters contain messages, or `n` is no whole number from 1 on.
+        PromptError: the parameters contain messages, or `n` is not a whole number of 1 or more.
     """
     parameters = object_or_empty(parameters)
     if "messages" in parameters:

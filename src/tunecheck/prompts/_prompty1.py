@@ -296,7 +296,11 @@ def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str
 
 
 def _content(chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> JSON:
-    """Return the content of a message: a text, or a list of parts if it contains images."""
+    """Return the content of a message: a text, or a list of parts if it contains images.
+
+    `chunk` is the message's text with the marks of `skeleton`, which fills in the values. `images` are the image files
+    as data URLs by link. A link that is no image stays in the text.
+    """
     parts: list[JSON] = []
 
     position = 0

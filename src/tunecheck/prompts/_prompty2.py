@@ -77,7 +77,7 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the schema extended so that it also accepts null.
+    """Return a schema of this module, whose `type` is never a list, extended so that it also accepts null.
 
     {"type": "string", "enum": ["a"]} becomes {"type": ["string", "null"], "enum": ["a", null]}.
     """
@@ -93,7 +93,7 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def read_properties(front: Front, *path: str | int, named: bool = True, strict: bool = False) -> tuple[Property, ...]:
-    """Read the descriptions of properties at this path, a list or a mapping by name; empty if there are none.
+    """Return the properties that are described at this path, in a list or a mapping by name; empty without any.
 
     `named` is False for a list of alternatives, which have no names. With `strict`, their schemas are for OpenAI's
     strict mode.
@@ -377,9 +377,10 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
 
 
 def _with_default(text: str, path: ValuePath) -> str:
-    """Return the default of `${env:NAME:default}`, or `${env:NAME}` if the variable is set; other texts unchanged.
+    """Return the default of `${env:NAME:default}`, or `${env:NAME}` if the variable is set and not empty.
 
-    The key of the text in `path` tells whether the text is a secret; a secret gets no default, so its reference stays.
+    Other texts are unchanged. The last key in `path` is the text's own and tells whether the text is a secret. A secret
+    gets no default, so its reference stays.
     """
     match = _WITH_DEFAULT.match(text)
     if match is None:
@@ -390,7 +391,9 @@ def _with_default(text: str, path: ValuePath) -> str:
 
 
 def _template_settings(front: Front) -> tuple[LanguageName, bool]:
-    """Return the template's language, and whether attributes in role headers are ignored, the default.
+    """Return the template's language, and True if attributes in role headers are ignored, which is the default.
+
+    `format: {strict: false}` makes attributes count.
 
     Raises:
         PromptError: the language or the parser is unknown.

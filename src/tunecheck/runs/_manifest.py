@@ -99,9 +99,10 @@ def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, Evalu
 
 
 def _public_name(kind: object) -> str:
-    """Return the name under which users import a class; files hold no internal module names of Tunecheck.
+    """Return the name under which users import a class or function, with its package or module.
 
-    For example `tunecheck.RougeScoreEvaluator`, although the class is defined in an internal module.
+    Files hold no internal module names of Tunecheck: a class of its public API is named
+    `tunecheck.RougeScoreEvaluator`, although an internal module defines it. All others have the name of their module.
     """
     name = str(getattr(kind, "__qualname__", kind))
     module = str(getattr(kind, "__module__", ""))

@@ -211,8 +211,8 @@ class Run:
 
         With `all_rows`, it also asks the rows that an early stop left out.
 
-        For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`; only the option if `run.json` is
-        damaged. `where` is the option that locates the folder of runs, by default `place`.
+        For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`. If `run.json` is damaged, the result is
+        only the option `--resume ID`. `where` is the option that locates the folder of runs, by default `place`.
         """
         try:
             command = command_of(self.manifest().command)
@@ -222,8 +222,8 @@ class Run:
         if command is None:
             return f"the same Python call and resume={self.id!r}" + (", until_decided=False" if all_rows else "")
 
-        where = self.place if where is None else where
-        return command_line(["tunecheck", *command.split(), "--resume", self.id, *(["--all"] * all_rows), *where])
+        options = [*(["--all"] if all_rows else []), *(self.place if where is None else where)]
+        return command_line(["tunecheck", *command.split(), "--resume", self.id, *options])
 
     @property
     def place(self) -> list[str]:

@@ -208,7 +208,10 @@ def _equal_in_json(value: JSON, expected: JSON) -> bool:
 
 
 def _enum_is_obeyed(answers: Answers) -> Diagnosis:
-    """Check that an argument with an enum has the value that was asked for; a warning if it is missing."""
+    """Check that an argument with an enum has the value that was asked for.
+
+    A missing argument is a warning. Another value, or no call at all, is a failure.
+    """
     arguments = answers["call"].arguments_of("get_weather")
     if arguments is None:
         return Diagnosis("fail", f"get_weather was not called; the answer: {answers['call'].shown()}", _MODEL_OR_PARSER)
@@ -431,7 +434,10 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
 
 
 def _streamed_calls_match(answers: Answers) -> Diagnosis:
-    """Check that a streamed answer has the same call as the answer to the same question without a stream."""
+    """Check that a streamed answer calls the same functions as the answer to the same question without a stream.
+
+    The values of the arguments may differ, but a call must not lose all its arguments in the stream.
+    """
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
@@ -449,7 +455,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     if not whole.calls:
         return Diagnosis("skip", f"there is no call to compare; the streamed text: {streamed.shown()}")
 
-    # Arguments that the stream lost are empty, although the call is there.
+    # Arguments that the stream lost are empty, although the call is there. Missing calls show in the names below.
     pairs = zip(whole.calls, streamed.calls, strict=False)
     is_lost = any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
     if is_lost or [call.name for call in streamed.calls] != [call.name for call in whole.calls]:

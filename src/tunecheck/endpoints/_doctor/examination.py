@@ -167,8 +167,8 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
 
         # Without an answer to `call`, questions with tools would only fail in the same way. Only chats can be streamed.
         names = [name for name, question in evidence.QUESTIONS.items() if with_tools or not question.tools]
-        streams = [name for name in names if evidence.QUESTIONS[name].parameters.get("stream") and not is_chat]
-        given |= await answers_to([name for name in names if name not in (*given, *streams)])
+        unasked = [name for name in names if evidence.QUESTIONS[name].parameters.get("stream") and not is_chat]
+        given |= await answers_to([name for name in names if name not in (*given, *unasked)])
 
     return evidence.Answers(
         given,
