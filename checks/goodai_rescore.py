@@ -3,8 +3,9 @@
     python checks/goodai_rescore.py recorded.jsonl --out rescored.jsonl [--compat]
 
 Writes each row again, in order, with `our_score` and `our_reasons`; `our_score` is null where only a judge can tell.
-A row has `dataset` (a title or name), `expected`, `responses`, and optionally `args`, `questions` or `question`,
-`script`, `log_from_question` (lines "Agent (time): …") or `since_question`. `--compat` scores as the benchmark does.
+A row has `dataset` (a title or name), `expected`, `responses`, and optionally `kind` (a group in the table), `args`,
+`questions` or `question`, `script`, `log_from_question` (lines "Agent (time): …") or `since_question`.
+`--compat` scores as the benchmark does.
 Exits with 0, with 1 if no row can be scored, and with 2 for wrong use.
 """
 

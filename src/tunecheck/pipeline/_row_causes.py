@@ -6,7 +6,7 @@ in this order:
 1.  If the target failed, its error is the only cause: `unreachable`, `throttled`, `timed_out` and the like.
 2.  If no evaluator's result is `fail`, there is no cause.
 3.  The answer itself:
-    -   its end: `filtered`, `overflow`, `cut_off`, `cut_off.endless`, `thinking_used_budget`
+    -   its end: `filtered`, `overflow`, `cut_off.endless`, `thinking_used_budget`, `cut_off`
     -   its text: `echoed_prompt`, `token_in_text`
     -   its arguments: `bad_arguments`, `double_encoded`, `trailing_tag`, `garbled_text`
     -   a call that the server did not return, or that cannot be read: `call_in_reasoning`, `call_lost_by_parser`,
@@ -137,11 +137,7 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
     columns = {**state.target, "tool_calls": decoded} if decoded else state.target
     answer = FailedAnswer(state.kind, state.row.values, columns, arguments, faults)
 
-    by_answer = [*_answer_causes(answer)]
-    yield from by_answer
-    if any(cause.code in ("thinking_used_budget", "cut_off.endless") for cause in by_answer):
-        faults = [fault for fault in faults if fault.code != "cut_off"]  # these causes are more precise
-
+    yield from _answer_causes(answer)
     explained = [precise for fault in faults for precise in _more_precise(fault, answer)]
     yield from _swap_faults(explained)
     for fault in explained:
