@@ -75,7 +75,8 @@ def read_as(
 ) -> T:
     """Return the value as an instance of `kind`, a Struct or any other type that msgspec supports.
 
-    `above` is the dotted path of the value inside a larger value.
+    `where` is the value's place for errors, or a function that returns the place of a key in the value. `above` is the
+    dotted path of the value inside a larger value.
 
     Raises:
         ConfigurationError: (or `error`) the value does not fit; the text names the place, the key and the expected
@@ -157,6 +158,8 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
 
 def read_fitting(value: object, kind: type[T], where: str) -> T:
     """Return a value as an instance of `kind` without the parts that do not fit, such as of a file that was edited.
+
+    `where` is the value's place for errors.
 
     Raises:
         ConfigurationError: No part of it fits.

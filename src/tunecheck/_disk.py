@@ -246,7 +246,7 @@ def _locked_within(tries: int, file: BinaryIO) -> bool:
     """
     from filelock import lock_descriptor  # most commands lock nothing
 
-    for left in reversed(range(tries)):
+    for left in reversed(range(tries)):  # the number of further tries
         if lock_descriptor(file.fileno(), blocking=False):
             return True
         time.sleep(_LOCK_PAUSE_S if left else 0)

@@ -300,7 +300,7 @@ def _calls(calls: Sequence[str]) -> str:
 
 
 def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
-    """Return `{"name", "arguments"}` as `name(key=json, …)`."""
+    """Return `{"name", "arguments"}` as `name(key=json, …)`. With `any_of`, arguments are lists of accepted values."""
     return _call(call.get("name"), call.get("arguments"), any_of=any_of)
 
 

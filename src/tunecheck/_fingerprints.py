@@ -131,7 +131,8 @@ def _member(name: str, member: object, seen: set[int]) -> JSON:
 def _function(function: FunctionType, seen: set[int]) -> JSON:
     """Return a function's code and captured values; for a script, also the functions and constants that it uses.
 
-    The rest of a script does not count, because its file names and evaluators change often.
+    The rest of a script does not count, because its file names and evaluators change often. The ids of the values that
+    are used by name are added to `seen`, so that each is included once.
     """
     closure = [cell.cell_contents for cell in function.__closure__ or ()]
     captured = _data([closure, function.__defaults__, function.__kwdefaults__])

@@ -194,6 +194,8 @@ def dumps_line(value: object) -> bytes:
 def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:
     """Return a value as JSON: by `encode`, else by the slower writer, which converts users' objects first.
 
+    `sort_keys` must be True if `encode` sorts the keys, so that the slower writer gives the same order.
+
     Raises:
         TypeError: the value has no JSON form.
     """
@@ -328,6 +330,8 @@ def convert_value(value: object, kind: type[T]) -> T:
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
     """Return the value with null for integers outside the range of a float, as `loads` reads 1e400.
+
+    `depth` is the depth of the value inside the outermost one.
 
     Raises:
         ValueError: the value is nested too deeply.

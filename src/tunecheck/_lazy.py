@@ -32,7 +32,11 @@ def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Call
     names = sorted(homes)
 
     def load(name: str) -> object:
-        """Import the name from its module on first use, and keep it in the package."""
+        """Import the name from its module on first use, and keep it in the package.
+
+        Raises:
+            AttributeError: the package has no such name.
+        """
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = homes[name]

@@ -347,7 +347,10 @@ class Journal(RecordFile):
         self._append(files.Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
-        """Record a target's answer to a row."""
+        """Record a target's answer to a row.
+
+        If the response equals the text or the calls, the record has only one of the two, and says so.
+        """
         out = dict(columns)
         others = files.FIRST_COLUMNS[1:] if [*out][:3] == files.FIRST_COLUMNS else []
         # The response equals the text or the calls, so one of the two need not be written.
@@ -358,7 +361,7 @@ class Journal(RecordFile):
         self._append(files.Answer(index, row_id, input_hash, out, same), index)
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
-        """Record a finished part of the answer to a row."""
+        """Record a finished part of the answer to a row; `part` is its name."""
         self._append(files.Step(index, row_id, input_hash, part, value), index)
 
     def verdicts(self, rows: Sequence[tuple[int, files.RowVerdicts]]) -> None:

@@ -71,7 +71,13 @@ class EntraAuth(Auth):
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
     ) -> None:
-        """Keep the settings of the sign-in; the first call signs in. Refuse if azure-identity is needed but missing."""
+        """Keep the settings of the sign-in; the first call signs in.
+
+        `scope` names the service for which a token is requested. By default, azure-identity finds the credential.
+
+        Raises:
+            MissingExtraError: no credential is given, and azure-identity is not installed.
+        """
         # Without this check, the first call would fail, after the run has begun.
         if credential is None and not can_import("azure.identity"):
             raise MissingExtraError("sign-in with Microsoft Entra (auth type entra)", "azure")

@@ -110,8 +110,12 @@ def read_definition(
 ) -> Definition:
     """Read a definition from a file or a mapping. Its kind checks the keys later.
 
+    The endpoint is called `name`, by default like the file without its suffix, or like a mapping's kind.
+    `workspace` is the folder with the folder `endpoints`, by default the working folder.
+
     Raises:
-        ConfigurationError: there is no such file, or it has no valid `kind`.
+        ConfigurationError: there is no such file, the definition is no mapping of JSON values, or it has no valid
+            `kind`.
     """
     from tunecheck._yaml import Document, read_yaml
 

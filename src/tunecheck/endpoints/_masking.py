@@ -234,7 +234,9 @@ _LEAST_PART = 12
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
     """Split a secret into short blocks, with the position of each. A part that is worth masking has a whole block.
 
-    "abcdefghijklmn" gives (0, "abcdef") and (6, "ghijkl"): a part of 12 characters contains one of the blocks of six.
+    `form` is the secret or another form of it, such as its base64. "abcdefghijklmn" gives (0, "abcdef") and
+    (6, "ghijkl"): a part of 12 characters contains one of the blocks of six. A form of more than 256 characters has
+    blocks of 64.
     """
     size = min(6, len(form)) if len(form) <= _LONG else 64
     return [(begin, form[begin : begin + size]) for begin in range(0, len(form) - size + 1, size)]
@@ -243,7 +245,8 @@ def _blocks(form: str) -> Sequence[tuple[int, str]]:
 def _find_parts(form: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each part of a secret in a text. A part has at least 12 characters of the secret.
 
-    Each block of the secret is searched, and each place where it is found is extended in both directions.
+    A shorter secret (`form`) is found as a whole. Each block of the secret is searched, and each place where it is
+    found is extended in both directions.
 
     A part of a secret with more than 256 characters is found if it contains a whole block of 64 characters. Each part
     of 127 characters or more contains one.
@@ -376,7 +379,7 @@ def is_plain(value: JSON) -> bool:
 
 
 def hides(value: JSON) -> bool:
-    """Return whether a text refers to a variable with a secret value."""
+    """Return whether a text refers to a variable with a secret value: one whose reference lacks `:plain`."""
     return isinstance(value, str) and any(not match["plain"] for match in ENV_REFERENCE.finditer(value))
 
 
@@ -472,10 +475,13 @@ def _variable(name: str, place: Place) -> str:
 
 
 def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
-    """Return the secret for a header that the definition writes as `${env:NAME}`, and mask it from now on.
+    """Return the secret for a header that the definition writes as `${env:NAME}`; the redactor masks it from now on.
+
+    `value` is the reference, `place` where it stands in the definition.
 
     Raises:
-        ConfigurationError: the value has another form (it may be a written-out secret), or the variable is missing.
+        ConfigurationError: the value has another form (it may be a written-out secret), the variable is missing, or a
+            header cannot contain its value.
     """
     if value is None:
         raise place.error("the secret is missing: write ${env:NAME} and set the environment variable NAME")

@@ -368,7 +368,10 @@ def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random
 
 
 def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Call one of the offered functions instead of answering with text; None if no function is offered."""
+    """Call one of the offered functions instead of answering with text; None if no function is offered.
+
+    The call does not depend on `draft`, the answer that it replaces.
+    """
     if not situation.functions:
         return None
 
@@ -514,7 +517,10 @@ MAX_DEPTH = 20
 
 
 def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
-    """Return a random value that fits the type, enum and required properties of a schema."""
+    """Return a random value that fits the type, enum and required properties of a schema.
+
+    A text is a name or word from `message`. `depth` is the depth of the schema inside the outermost one.
+    """
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return rng.choice(choices)

@@ -163,7 +163,7 @@ class EndpointTarget(EndpointTargetBase):
             column = _path_text(self._paths["parameters"][0])
             raise ValueError(f'the column {column} must hold an object of parameters, such as {{"temperature": 0}}')
 
-        # The parameter has no meaning without tools.
+        # A row's `parallel_tool_calls` has no meaning without tools. An entry of its `parameters` comes first.
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}

@@ -69,13 +69,14 @@ def checked_url(
 ) -> str:
     """Return a service's address with environment variables filled in and the fragment removed.
 
-    The address must contain no secret, and its scheme must suit the host:
+    `place` is where `text`, the written address, stands in the definition. The address must contain no secret, and its
+    scheme must suit the host:
 
         https                        any host
         http                         this machine
         http, with `allow_http`      also private networks, and public hosts if `sends_secrets` is false
 
-    If a secret variable holds the address, its path and query are masked from now on.
+    If a secret variable holds the address, the redactor masks its path and query from now on.
 
     Raises:
         ConfigurationError: the address is wrong; the error never shows credentials.
@@ -368,7 +369,10 @@ class HttpTransport:
     def _failed(
         self, kind: type[EndpointError], reason: str, *, sent: bool = True, lasting: bool = False
     ) -> AttemptFailed:
-        """Return a failure without a complete reply. `lasting`: a retry would fail in the same way."""
+        """Return a failure without a complete reply, with an error of type `kind`.
+
+        `sent` is False if the service did not get the request. `lasting`: a retry would fail in the same way.
+        """
         error = kind(f"{self._who}: {self._redactor.line(reason)}")
         error.cause = error.cause if sent else "unreachable"
         return AttemptFailed(error, not lasting, sent, usage=Usage() if sent else None)

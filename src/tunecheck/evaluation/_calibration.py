@@ -202,7 +202,7 @@ def _name_of(evaluator: object) -> str:
 
 
 def _rereadable(labels: Data, limit: int | None) -> Dataset:
-    """Return the labels as a data set that can be read repeatedly and names no target.
+    """Return the labels, or their first `limit` rows, as a data set that can be read repeatedly and names no target.
 
     An iterable is read into memory.
     """

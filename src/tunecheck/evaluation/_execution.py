@@ -120,6 +120,8 @@ class Execution:
     def _begin_run(self, described: RunFile, scan: Scan, notes: list[str]) -> EvaluationResult:
         """Create the run's folder and run in it, with the answers and verdicts of the run to reuse, if any.
 
+        `described` is the run's manifest without an id. Remarks on the reused run are added to `notes`.
+
         Raises:
             RunError: The run to reuse is damaged, or the new run was stopped.
         """
@@ -320,6 +322,7 @@ def recorded_results(
 
     Raises:
         RunError: Records are damaged, and damage is not accepted.
+        ConfigurationError: The journal is missing, or a later version wrote it.
     """
     from tunecheck.pipeline._journal_reader import JournalReader
 

@@ -276,8 +276,8 @@ class ChunkRunner:
         """Run the target, then each evaluator on one row; yield a portion with the stage's name before each stage.
 
         If a stage ends the process, the driver knows the stage from the last such portion. With the evaluators `match`
-        and `f1`, the first stage runs the target, the second one `match`, the third one `match` and `f1`. Recorded work
-        is not repeated.
+        and `f1`, the first stage runs the target, the second one `match`, the third one `match` and `f1`. Work that the
+        records in `known` have is not repeated.
         """
         evaluators = self.plan.evaluators
         # A stage runs the first `count` evaluators; the stage with a count of 0 runs the target alone.
@@ -306,7 +306,8 @@ class ChunkRunner:
     async def _run(self, plan: Plan, known: Mapping[int, Sequence[bytes]], outbox: _Outbox) -> None:
         """Run an engine on the chunk with a temporary journal, until it is done or the run stops.
 
-        The last portion gets the engine's notes and remarks, and the facts learned about endpoints.
+        The journal begins with the records in `known`, by row index, whose work is not repeated. The last portion gets
+        the engine's notes and remarks, and the facts learned about endpoints.
         """
         # The stack closes in reverse order: the watcher first, the outbox last.
         with contextlib.ExitStack() as opened:

@@ -354,9 +354,11 @@ class ReportedUsage:
     _by_answer: Counter[str] = field(default_factory=Counter)
 
     def count(self, made: CallsMade, *, by_answer: bool) -> CallsMade:
-        """Count usage that an answer reports, or else a call; return the usage that was not counted yet.
+        """Count the usage of calls, and return the part that was not counted yet.
 
-        For each count, this is the growth of the larger sum. Counts that `made` does not report stay None.
+        The same calls may be counted twice: one by one, and as a sum that the row's answer reports (`by_answer`). So
+        each count is summed up for both, and the result is the growth of the larger sum. Counts that `made` does not
+        report stay None.
         """
         growth: dict[str, int] = {}
         for name in CallsMade.__slots__:

@@ -195,8 +195,9 @@ class JournalReader:
     ) -> None:
         """Index the journal: the answers if `answers` is true, and the verdicts of `evaluators`.
 
-        `at_least` is the number of records that the journal is known to have had. Records from the offset `since` on
-        are from this session: they do not count as reused, and their failures are not retried.
+        With `by_row`, results are found by the index of their row, else by the hash of their inputs. `at_least` is the
+        number of records that the journal is known to have had. Records from the offset `since` on are from this
+        session: they do not count as reused, and their failures are not retried.
 
         Raises:
             ConfigurationError: there is no journal, or a later version of Tunecheck wrote it.

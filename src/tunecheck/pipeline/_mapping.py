@@ -140,7 +140,8 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     An entry is the mapping itself, or has it under `column_mapping`.
 
     Raises:
-        ConfigurationError: the entry is not a mapping, or has other keys next to `column_mapping`.
+        ConfigurationError: the entry or its `column_mapping` is not a mapping, or the entry has other keys next to
+            `column_mapping`.
     """
     entry = (config or {}).get(name, {})
     if not isinstance(entry, Mapping):
@@ -286,7 +287,8 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
 def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
     """Return the parameters by name (True if required), and True if `**kwargs` takes all others.
 
-    For `(response, query=None, **kwargs)`, these are `{"response": True, "query": False}` and True.
+    `what` names the callable in errors. For `(response, query=None, **kwargs)`, these are `{"response": True, "query":
+    False}` and True.
 
     Raises:
         ConfigurationError: a required parameter is positional-only, so it cannot be given by name.

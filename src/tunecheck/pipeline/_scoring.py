@@ -498,6 +498,7 @@ class ReadCallsCount:
 
             if isinstance(other, dict):
                 key = f"{evaluator.primary}_result"
+                # One more if only the other reading passes, one less if only this one does.
                 self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
 
     def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:

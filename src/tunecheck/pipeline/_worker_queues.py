@@ -407,6 +407,7 @@ class WorkerQueue:
 
     async def _run(self, batch: Sequence[Work]) -> QueueReply:
         """Run a batch, alone if `one_at_a_time`; with several slots in shared memory, retry its failed calls."""
+        # Only calls that ran beside others in the same memory can have failed because of them.
         alone = self.one_at_a_time
         reply = await self._run_batch(batch, exclusively=alone)
         if not alone and self.executor.shares_memory and len(self._slots) > 1:
@@ -415,7 +416,7 @@ class WorkerQueue:
         return reply
 
     async def _run_batch(self, batch: Sequence[Work], *, exclusively: bool) -> QueueReply:
-        """Run a batch beside others, or while no other batch of this queue runs."""
+        """Run a batch beside others, or `exclusively`: while no other batch of this queue runs."""
         # The turn is kept while waiting, so that no batch begins before one that must run alone.
         permits = range(self.executor.slots if exclusively else 1)
         async with self._turn:
@@ -432,9 +433,10 @@ class WorkerQueue:
 
         If retries often succeed, the evaluators are not thread-safe: all later batches run one at a time.
         """
-        failures = {at: outcome for at, outcome in enumerate(outcomes) if isinstance(outcome, Failure)}
-        kinds = {at: failure.type for at, failure in failures.items() if failure.type != LATE}
-        kinds = {at: kind for at, kind in kinds.items() if self._confirmed[kind] < _MOST_CONFIRMED}
+        # Late calls are not retried, nor errors of a type that retries have confirmed often enough.
+        failures = {position: outcome for position, outcome in enumerate(outcomes) if isinstance(outcome, Failure)}
+        kinds = {position: failure.type for position, failure in failures.items() if failure.type != LATE}
+        kinds = {position: kind for position, kind in kinds.items() if self._confirmed[kind] < _MOST_CONFIRMED}
         if not kinds:
             return
 

@@ -51,6 +51,8 @@ class PromptFolder:
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file in the prompt's folder. Count the file and its size against the prompt's limits.
 
+        `most` is the largest size of this file in bytes.
+
         Raises:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
@@ -98,7 +100,8 @@ def _read_start(folder: Path, name: str, most: int) -> bytes:
 def _is_shared(path: Path, base: Path) -> bool:
     """Return whether a file outside the prompt's folder may be read: a JSON, YAML or image file of the same workspace.
 
-    Hidden files and files in hidden folders may not be read.
+    `path` is the file and `base` the prompt's folder, both without links. Hidden files and files in hidden folders may
+    not be read.
     """
     workspace = Path.cwd().resolve()
     if not base.is_relative_to(workspace) or not path.is_relative_to(workspace):

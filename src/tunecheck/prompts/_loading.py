@@ -38,7 +38,10 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
 
 
 def _load(source: str, text: str, path: Path | None) -> Prompt:
-    """Read a prompt from its text; files that it refers to are searched in the folder of `path`."""
+    """Read a prompt from its text; files that it refers to are searched in the folder of `path`.
+
+    `source` names the prompt in errors.
+    """
     # Imported late, because the dialects import Jinja, which is slow.
     from tunecheck.prompts._prompty1 import read_prompty1
     from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2

@@ -120,7 +120,8 @@ def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: 
     """Return the property that a value describes. If `name` is None, the name is a key of the value.
 
     A text, a number, true or false is an example of the property; its type gives the kind: `{city: Oslo}` describes a
-    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`.
+    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`. `strict`: see
+    `object_schema`.
 
     Raises:
         PromptError: the value is no description, or a key is missing.
@@ -141,7 +142,9 @@ def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: 
 def _schema(
     front: Front, kind: str, described: Mapping[str, JSON], path: ValuePath, *, strict: bool
 ) -> dict[str, JSON]:
-    """Return the JSON Schema of a property of this kind, from its description.
+    """Return the JSON Schema of a property of this kind, from its description at this path of the front matter.
+
+    `strict`: see `object_schema`.
 
     Raises:
         PromptError: the items of an array or another key are missing, or an inner description is wrong.
@@ -410,7 +413,10 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
-    """Convert a declared property to an input; without a default, an optional one is an empty text when omitted."""
+    """Convert a declared property to an input; without a default, an optional one is an empty text when omitted.
+
+    Values of environment variables in the default are added to `secrets`.
+    """
     # A thread is optional unless the file marks it as required; other inputs are required unless marked as optional.
     optional = item.required is False or (item.kind == "thread" and not item.required)
     default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
