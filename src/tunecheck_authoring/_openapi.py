@@ -371,7 +371,7 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
     """Return the operations of an OpenAPI file: all, or those with a path, tag or operationId that matches `only`.
 
     Raises:
-        ConfigurationError: The file cannot be used, has no such operation, or a reference leaves the file.
+        ConfigurationError: The file cannot be used, has no or too many such operations, or a reference leaves the file.
     """
     document = ApiDocument(path)
     names: set[str] = set()

@@ -574,7 +574,8 @@ class Recorded(TableSimulator):
         """Return the recorded answer, or that of the live service if there is one, and go to the state after it.
 
         Raises:
-            SimulatorError: the service answered with an error, or the answer is not recorded.
+            SimulatorError: the service answered with an error, or the answer to this call or an earlier change is not
+                recorded.
         """
         recorded = None if self._lost_call else self._recording.find(self._state, name, arguments)
         if recorded is None and self.live is not None:

@@ -334,7 +334,7 @@ def _safety_rate(key: str) -> tuple[str, Callable[[float], float]] | None:
 
 
 def _detail_rates(column: str, values: Sequence[object]) -> dict[str, object]:
-    """Return the defect rate of each kind in a column such as `code_vulnerability_details`.
+    """Return the defect rate of each kind in a column such as `code_vulnerability_details`; none for other columns.
 
     The values `{"sql_injection": True}` and `{"sql_injection": False}` give "….sql_injection_defect_rate": 0.5.
     """

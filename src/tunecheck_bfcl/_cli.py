@@ -187,7 +187,8 @@ _MOST_CATEGORIES = 10
 def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
     """Print a table with a column for each model.
 
-    `above` is printed before the table. With more than `most` categories, the table has only the leaderboard's figures.
+    `above` is printed before the table. With more than `most` categories, the table has only the leaderboard's figures
+    and a line that names the file with all results.
     """
     from rich.table import Table
 

@@ -433,7 +433,10 @@ class LeaderboardRules:
     def _arguments_failure(
         self, arguments: Mapping[str, object], answer: ExpectedCall, signature: CallSignature
     ) -> RowVerdict | None:
-        """Return the verdict on the first missing, unexpected or wrong argument, or None if all are right."""
+        """Return the verdict on the first fault, or None if all arguments are right.
+
+        Missing required arguments come first, then unexpected and wrong ones, then other missing arguments.
+        """
         for name in signature.required_names():
             if name not in arguments:
                 text = f"the required argument {value_text(name)} is missing"
@@ -444,6 +447,7 @@ class LeaderboardRules:
             if failure is not None:
                 return failure
 
+        # An empty text among the possible values means that the argument may be left out.
         for name, value in answer.arguments.items():
             if name not in arguments and "" not in _options(value):
                 text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(value))}"

@@ -372,7 +372,7 @@ def _read_until_damage(path: Path) -> _Log:
         records = plugins.WholeRecords(path, file)
         for begin, line in records:
             if problem or records.damage.lost:  # only count what a continued session would repeat
-                calls += b'"k":"do"' in line
+                calls += 1 if b'"k":"do"' in line else 0
                 continue
 
             try:

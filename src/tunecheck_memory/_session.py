@@ -152,7 +152,7 @@ class SessionState:
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
-        """Begin with nothing sent and no tests."""
+        """Begin with nothing sent and no tests. `count` returns the number of tokens of a text."""
         self.tests: dict[str, TestState] = {}
         self.messages = 0
         self.fillers = 0
@@ -448,8 +448,8 @@ class Session:
             return outcome
         except EndpointError as error:
             # Services have no common code for a prompt that is too long: status 413, or a sentence in their message.
-            refused = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
-            advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and refused else ""
+            is_too_long = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
+            advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and is_too_long else ""
             raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
 
     def _costs_of(self, effect: Effect) -> CostTracker | None:

@@ -122,7 +122,7 @@ class Traces:
         return {"trace": {"trace_info": trace}}
 
     def _assessments(self, row: ResultRow) -> Iterator[JSON]:
-        """Yield each evaluator's verdict on a row, unless it is not applicable or has no value."""
+        """Yield each evaluator's verdict or error on a row, unless it is not applicable or has no value."""
         for reader in self._readers:
             verdict = reader.read(row)
             feedback = _feedback(verdict, row.get(f"error.{reader.name}"))
@@ -306,6 +306,8 @@ class MlflowUploader(uploads.Uploader):
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
         """Check the address and the sign-in before a run. This sends no request.
+
+        `experiment` is a name; by default that in MLFLOW_EXPERIMENT_NAME, else `tunecheck`.
 
         Raises:
             ConfigurationError: the address is wrong, or a secret would be sent without encryption.

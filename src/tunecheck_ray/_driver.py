@@ -218,9 +218,9 @@ class ChunkDriver:
         return Chunk(tuple(rows), known) if rows else None
 
     def _known_records(self, row: Row) -> list[bytes] | None:
-        """Return a row's journal records from before a resume, or None if the row is finished. There may be none.
+        """Return a row's journal records from before a resume: an empty list if it has none, None if it is finished.
 
-        They are the target's answer or the steps of an unfinished one, then verdicts and the judges' calls.
+        The records are the target's answer or the steps of an unfinished one, then verdicts and the judges' calls.
         """
         target, columns, records = self.plan.target, dict[str, JSON](), list[object]()
         if target is not None:

@@ -287,7 +287,8 @@ class TaskServer:
     async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
         """Wait for room in an endpoint's limit of this kind; return tickets for at least the first of the calls.
 
-        `wanted` has the units of each call. A task that was given up waits for ever.
+        `wanted` has the units of each call. Further calls get a ticket if there is room within `_TOGETHER_S` seconds. A
+        task that was given up waits for ever.
         """
         ends = [await self._buckets[name, kind].take(wanted[0])]
         with contextlib.suppress(TimeoutError):

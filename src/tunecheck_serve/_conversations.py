@@ -111,7 +111,10 @@ class RowAnswers(ChatSource):
     def __init__(
         self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
     ) -> None:
-        """Index the rows by their first message. Rows from which no request can be built are skipped."""
+        """Index the rows by their first message. Rows from which no request can be built are skipped.
+
+        `target` builds the requests; by default, a target with this endpoint.
+        """
         self.name = endpoint.name
         self._endpoint = endpoint
         self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
@@ -223,22 +226,22 @@ def _shown_tools(indexed: _IndexedRow, turn: int, request: ChatRequest) -> list[
 
 
 def _likeness(indexed: _IndexedRow, turn: int, request: ChatRequest) -> int:
-    """Return a score of how well a row matches a request. Equal tools count more than an equal system message.
+    """Return a score of how well a row matches a request: 1 for equal first messages, and 2 for equal tools.
 
-    Without tools, the prompt describes the functions. A row scores 2 for each of its functions if the prompt quotes the
-    names of all of them, such as `"name": "get_weather"`.
+    Without tools, the system prompt describes the functions. Then a row scores 2 for each of its functions
+    if the prompt quotes the names of all of them, such as `"name": "get_weather"`.
     """
-    same_messages = _keys(request.messages[: len(indexed.messages)]) == _keys(indexed.messages)
+    messages_score = 1 if _keys(request.messages[: len(indexed.messages)]) == _keys(indexed.messages) else 0
     if request.tools:
         same_tools = _tool_names(request.tools) == _tool_names(indexed.tools(turn))
-        return same_messages + 2 * same_tools
+        return messages_score + (2 if same_tools else 0)
 
     names = _tool_names(indexed.tools(0))  # functions of later turns are announced in user messages
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
 
     all_in_prompt = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
     # Among rows whose functions are all in the prompt, the one with the most functions wins.
-    return same_messages + 2 * len(names) * all_in_prompt
+    return messages_score + (2 * len(names) if all_in_prompt else 0)
 
 
 def _tool_names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:

@@ -85,14 +85,14 @@ class ServedEvaluator(Service):
 
         app.add_routes([web.post(self.paths, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
 
-    async def reply(self, asked: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Score a row and return the reply. A missing column gives a reply with the status `Error`.
+    async def reply(self, request: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Score the row of a request and return the reply, which has the status `Error` if a column is missing.
 
         Raises:
             BadRequestError: the request has no row.
         """
         try:
-            arguments = self._bound.bind(_columns(asked.get("data")), {})
+            arguments = self._bound.bind(_columns(request.get("data")), {})
         except pipeline.ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
 

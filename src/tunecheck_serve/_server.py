@@ -588,7 +588,7 @@ class Middleware:
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Return the handler's reply, or an error reply for a refusal, an injected fault or an exception."""
-        self._counts["requests"] += request.path not in _OPEN_TO_ALL
+        self._counts["requests"] += 0 if request.path in _OPEN_TO_ALL else 1
 
         refusal = self._refusal(request)
         if refusal:

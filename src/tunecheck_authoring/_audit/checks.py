@@ -143,7 +143,7 @@ class RowCheck:
             yield Finding(entry, "duplicate_id", text)
 
     def _calls(self, entry: str, row: RowValues, truth: object) -> Iterator[Finding]:
-        """Yield the findings about a row's tools and ground-truth calls."""
+        """Yield the findings about a row's tools and ground-truth calls (`truth`). `entry` is the row's id in them."""
         try:
             tools = ToolDefinitions.read(self._tools(row))
         except ValueError as error:
@@ -575,7 +575,10 @@ class EntryCheck:
             played.append(TruthCall(turn, text, right, step))
 
     def _check_call(self, turn: int, text: str, step: episodes.Called, start: object) -> Iterator[Finding]:
-        """Yield the findings about the result and effect of an executed call. `start` is the initial state."""
+        """Yield the findings about the result and effect of an executed call.
+
+        `text` is the call as the row writes it, and `start` the initial state.
+        """
         result = step.result
         taken = None if result.error else collision(step, start)
         if taken is not None:

@@ -347,6 +347,7 @@ def _places(value: object) -> Iterator[str]:
 def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
     """True if a call contains the quotation, one of its words, or what a reading call answers to it.
 
+    `known` has the values of the initial state and of all calls, and `texts` the texts in the calls' arguments.
     Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts get another kind of finding.
     """
     if len(quote) < _SHORTEST_QUOTE or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:

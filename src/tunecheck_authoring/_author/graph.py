@@ -253,7 +253,11 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
 
 
 def fits_place(atom: Atom, function: str, place: str, schema: Schema) -> bool:
-    """True if a value fits a place in a list or object by its name or description (`the name of the entity`)."""
+    """True if a value fits a place in a list or object by its name or description (`the name of the entity`).
+
+    By the description, a table's key fits if the description has the last word of the table's name. Another value fits
+    if the description has the last word of its name (id, name or number) and the last word of its owner's name.
+    """
     if not fits(schema, atom.value):
         return False
 
@@ -265,8 +269,8 @@ def fits_place(atom: Atom, function: str, place: str, schema: Schema) -> bool:
     described = {*_words_of(str(schema.get("description") or ""))}
     if atom.pattern.endswith(".@"):
         return bool(last) and last[-1] in described
-    owner_words = last[:-1] or [word for words in outer for word in words]
-    return last[-1:] != [] and last[-1] in _KEYS & described and owner_words[-1:] != [] and owner_words[-1] in described
+    owner = last[:-1] or [word for words in outer for word in words]
+    return bool(last and owner) and last[-1] in _KEYS & described and owner[-1] in described
 
 
 def _words_of(name: str) -> list[str]:

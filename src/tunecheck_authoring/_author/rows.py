@@ -109,8 +109,8 @@ def request_text(
 ) -> str:
     """Return the request of a turn in the task's voice.
 
-    Parameters in `without` are left out; `instead` has other values to say. A value from an earlier result is
-    described, because the user does not know it.
+    `number` is the turn, from 0. Parameters in `without` are left out; `instead` has other values to say. A value from
+    an earlier result is described, because the user does not know it.
     """
     asks = []
     for at, planned in enumerate(task.turns[number]):

@@ -387,7 +387,7 @@ def _is_table(value: Mapping[object, object]) -> bool:
 
 
 def fits(schema: Schema, value: JSON) -> bool:
-    """True if a value is in a parameter's enum or, without an enum, has its type."""
+    """True if a value is in a parameter's enum or, without an enum, has its type. Without a known type, all fit."""
     kind = schema.get("type")
 
     if "enum" in schema:
@@ -395,6 +395,7 @@ def fits(schema: Schema, value: JSON) -> bool:
     if not isinstance(kind, str) or kind not in _KINDS:
         return True
 
+    # True is an instance of int, but does not fit a number.
     return isinstance(value, _KINDS[kind]) and (isinstance(value, bool) == (kind == "boolean"))
 
 

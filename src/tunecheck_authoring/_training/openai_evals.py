@@ -61,7 +61,7 @@ def with_graders(path: Path) -> Form:
     Rows get the question from the definition's template. Grader names that evaluators already have get `_grader` added.
 
     Raises:
-        ConfigurationError: A part of it cannot be converted; the message names the file and the part.
+        ConfigurationError: The file cannot be read, or a part cannot be converted. The message names file and part.
     """
     try:
         value = loads(read_regular(path, links=True))

@@ -46,7 +46,10 @@ _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
-    """Return properties that tell the portal that a run is an evaluation, and where the run's table is."""
+    """Return properties that tell the portal that a run is an evaluation, and where the run's table is.
+
+    `marker` is the upload's random id, by which a later attempt finds this run.
+    """
     table: list[JSON] = [{"path": _TABLE, "type": "table"}]
     return {
         # Names that the portal knows from azure-ai-evaluation, except the last two.

@@ -356,14 +356,14 @@ class MirrorFolder:
         names = [path.relative_to(self.folder).as_posix() for path in files]
         safe = [name for name in names if _SAFE.fullmatch(name) and not name.endswith(".lock")]
 
-        def place(name: str) -> tuple[int, str]:
+        def order_key(name: str) -> tuple[int, str]:
             """Return a key for sorting; files with a lower number are shipped first."""
             run, _, file = name.partition("/")
             if _is_journal(name):
                 return 0 if f"{run}/{_MANIFEST}" in state.files else 3, name
             return 2 if file == _MANIFEST else 1, name
 
-        return sorted(safe, key=place)
+        return sorted(safe, key=order_key)
 
     def _changed_stamp(self, state: MirrorState, name: str) -> FileStamp | None:
         """Return a file's stamp if the file has changed since it was last equal to its blob.

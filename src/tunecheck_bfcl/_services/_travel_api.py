@@ -440,5 +440,5 @@ def _fare_factor(travel_date: str, travel_class: str) -> float:
         raise SimulatorError("the travel class must be economy, business or first")
 
     factor = figures()["travel"]["class_factors"][travel_class]
-    digits = sum(int(each) for each in travel_date if each.isdigit())
-    return cast("float", factor if digits % 2 else factor * figures()["travel"]["even_date_factor"])
+    digit_sum = sum(int(each) for each in travel_date if each.isdigit())
+    return cast("float", factor if digit_sum % 2 else factor * figures()["travel"]["even_date_factor"])

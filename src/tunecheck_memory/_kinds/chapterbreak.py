@@ -259,6 +259,7 @@ class ChapterBreak(Kind):
         reply, answer = last_reply(given), expected_text(given)
         text = _OF_HOW_MANY.sub(" ", reply)
         options = [*_NAMED_OPTION.finditer(text)] or [*_DIGITS.finditer(text)]
+        # The number is the pattern's group, or the whole match of `_DIGITS`, which has no group.
         chosen = {match[match.lastindex or 0] for match in options if not is_denied(text, *match.span())}
 
         is_right = chosen == {answer.strip()}

@@ -121,10 +121,13 @@ class TriggerResponse(Kind):
         return scripted_test(self, example, [request], lines, [trigger.response] * len(lines))
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score the share of replies with the agreed sentence.
+        """Score the share of expected replies that have the agreed sentence. A missing reply counts as wrong.
 
         A reply has the sentence if it has the sentence's words in order, or if the ROUGE-L F1 (Lin 2004, with stems) of
         one of the reply's sentences is above 0.75. A reply that refuses to say the sentence does not count.
+
+        Raises:
+            NoExpectationError: no sentence is expected, or one has no words.
         """
         expected = expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):
@@ -272,7 +275,7 @@ def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
     day, worked = start, 1  # the first day counts as worked
     while worked < length:
         day += 1
-        worked += day % 7 not in off
+        worked += 0 if day % 7 in off else 1
 
     days_off = [DAYS[number] for number in off]
     return {"off": days_off, "start": DAYS[start], "length": length, "task": task, "end": DAYS[day % 7]}

@@ -428,7 +428,7 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
     for sentence in filter(str.strip, _SENTENCE_END.split(reply)):
         text = _INSTEAD_OF.sub("", sentence)
         orders = _ORDERS.search(text) is not None or (bool(ordering) and text.startswith(("and ", "also ", "plus ")))
-        # "The goulash sounds good. I'll take that."
+        # "That" stands for the entries of the previous sentence: "The goulash sounds good. I'll take that."
         found = _named_entries(text, names) or (previous if orders and _THAT.search(text) else [])
         previous = [] if "?" in text else found
         named += found

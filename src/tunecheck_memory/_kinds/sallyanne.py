@@ -203,7 +203,10 @@ class SallyAnne(Kind):
         return scripted_test(self, example, statements, [question], [story.question.answer])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply is `{"answer": "word"}` with the right word in any case."""
+        """Score 1 if the reply is `{"answer": "word"}` with the right word, else 0.
+
+        Letter case, and spaces and dots around the word, make no difference.
+        """
         reply, place = last_reply(given), expected_text(given)
         try:
             said = read_lenient(reply)
