@@ -65,6 +65,8 @@ def read_test(
 def _value(value: object, name: str) -> JSON:
     """Return a column's value as JSON; JSON text of a list or an object is read, because CSV files hold these as text.
 
+    Such text that cannot be read stays a text.
+
     Raises:
         ValueError: The value has no JSON form.
     """
@@ -206,7 +208,8 @@ class MemoryEvaluator(Evaluator):
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
         """Return the test, its verdict by rules, and the inputs of the judge's questions.
 
-        Without questions, the verdict is final: the rules are sure, or there is no judge.
+        Without questions, the verdict is final: the rules are sure, or there is no judge. `own_score`, the score by a
+        user's own kind, replaces the rules; if `own_sure` is False, it is not sure.
         """
         own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
         sure = none_if_nan(row.pop("own_sure", None)) is not False

@@ -266,7 +266,7 @@ def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
 
 
 def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
-    """Yield the right calls of possible answers; a value that is not a list is the only possible one."""
+    """Yield the right calls of possible answers; a value that is no list, or an empty list, is the only one."""
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
@@ -279,7 +279,10 @@ def _violations(right: RightCall, definition: FunctionDefinition) -> Sequence[st
 
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> list[str]:
-    """Return a violation for each parameter without a valid accepted value, and each missing required parameter."""
+    """Return a violation for each parameter without a valid accepted value, and each missing required parameter.
+
+    Parameters that may be left out have no violation.
+    """
     broken: list[str] = []
     # Each parameter is checked alone, so no other parameter may be required.
     alone = replace(definition, parameters={**definition.parameters, "required": []})
@@ -484,7 +487,7 @@ class EntryCheck:
         for turn, calls in enumerate(truth):
             before = len(played)
             yield from self._check_turn(turn, calls, replay, played)
-            # A turn has no effect if no call changes the state, returns a value or fails.
+            # A turn has no effect if all its calls could be read, and none changes the state, returns a value or fails.
             steps = [each.step for each in played[before:]]
             if calls and len(steps) == len(calls) and not any(map(_has_effect, steps)):
                 yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
@@ -666,8 +669,8 @@ def collision(step: episodes.Called, start: object) -> str | None:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
             # In an object, the key of the item is a part of the path.
-            named = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
-            if named and change.before is not episodes.ABSENT and _value_at(start, place) is not None:
+            is_new_key = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
+            if is_new_key and change.before is not episodes.ABSENT and _value_at(start, place) is not None:
                 return episodes.path_text(place)
         # In a list, the key of the item is its field `id`.
         if change.before is episodes.ABSENT and isinstance(change.path[-1], int):

@@ -100,7 +100,7 @@ def words(text: str) -> list[str]:
 def numbers(text: str) -> Iterator[float]:
     """Yield the numbers in a text, including numbers in words and names of months and weekdays.
 
-    `1,200` yields 1200, 1 and 200, because it may be a list.
+    `1,200` yields 1200, 1 and 200, because it may be a list. A number of 30 or more digits yields 0.
     """
     for match in _NUMBER.finditer(text):
         for part in {match[0].replace(",", ""), *match[0].split(",")}:  # thousands, or a list
@@ -130,7 +130,7 @@ class KnownValues:
         self._names: list[str] = []
         self._texts: list[str] = []
         self._numbers: set[float] = set()
-        self._derive: list[float] | None = None
+        self._derived: list[float] | None = None
 
     def say(self, text: str) -> None:
         """Add a user message."""
@@ -156,7 +156,7 @@ class KnownValues:
             self.words.update(words(folded))
             self._numbers.update(numbers(folded))
         if len(self._numbers) > count_before:
-            self._derive = None
+            self._derived = None
 
     def has_text(self, text: str) -> bool:
         """True if the conversation contains the text, in any letter case."""
@@ -186,9 +186,9 @@ class KnownValues:
         if len(self._numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self._numbers})):
             return True
 
-        if self._derive is None:
-            self._derive = sorted({*_derived_numbers(sorted(self._numbers))})
-        return _is_near(size, self._derive)
+        if self._derived is None:
+            self._derived = sorted({*_derived_numbers(sorted(self._numbers))})
+        return _is_near(size, self._derived)
 
     def numbers(self) -> set[float]:
         return self._numbers
@@ -545,7 +545,10 @@ def _copied_result(text: str, results: Sequence[str]) -> str | None:
 
 
 def _ratio_reaches(text: str, other: str, least: float) -> bool:
-    """True if two different texts have at least this similarity; cheap upper bounds come first."""
+    """True if two different texts have at least this similarity. False for very long texts.
+
+    Cheap upper bounds come first.
+    """
     if len(text) > _LONGEST or len(other) > _LONGEST or text == other:
         return False
     if 2 * min(len(text), len(other)) < least * (len(text) + len(other)):  # an upper bound of the ratio

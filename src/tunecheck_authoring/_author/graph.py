@@ -248,6 +248,7 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     if not is_named_so or not {*parameter_words} <= {*value_words, *outer_words}:
         return False
 
+    # The first word of a function's name is its verb.
     owner, target = value_words[:-1] or outer_words, parameter_words[:-1] or _words_of(function)[1:]
     return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
 
@@ -372,14 +373,14 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
 
+    others = [*free_values(search.world, function, parameter, search.random)]
     if parameter in witness.call.arguments:
-        value = witness.call.arguments[parameter]
-        values = [*wrong_values(value, schema), *free_values(search.world, function, parameter, search.random)]
-        base = witness.step
+        value, base = witness.call.arguments[parameter], witness.step
     else:
-        values = [*free_values(search.world, function, parameter, search.random)]
-        base = search.repeat(witness, **{parameter: values[0]})
-        values = [*wrong_values(values[0], schema), *values[1:]]
+        # The call gets the first value, and its outcome is compared with that of the others.
+        value = others.pop(0)
+        base = search.repeat(witness, **{parameter: value})
+    values = [*wrong_values(value, schema), *others]
 
     steps = (search.repeat(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
     return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
@@ -441,12 +442,15 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
 
 
 def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
-    """True unless the value fits only by chance: a parameter may accept any number, also one with another meaning."""
+    """True unless the value fits only by chance: a parameter may accept any number, also one with another meaning.
+
+    A number needs a fitting name, or must be an item or a key of a list or table that shares a word with the parameter.
+    """
     if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
 
-    several = atom.pattern.endswith((".*", ".@"))
-    return several and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
+    is_item_or_key = atom.pattern.endswith((".*", ".@"))
+    return is_item_or_key and not {*words_of(atom.pattern)}.isdisjoint({*words_of(parameter)} - _KEYS)
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:

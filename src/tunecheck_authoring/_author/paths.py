@@ -184,7 +184,8 @@ class _Walk:
         """Add this number of turns with calls; return False if a turn found no call that works."""
         for number in range(count):
             self._turns.append([])
-            if not (number and self._random.random() < _RECOVERS and self._add_recovery(number)):
+            is_recovery = number > 0 and self._random.random() < _RECOVERS and self._add_recovery(number)
+            if not is_recovery:
                 for _ in range(self._random.choice(_CALLS_IN_A_TURN)):
                     self._add_call(number, self._candidates())
             if not self._turns[-1]:
@@ -192,7 +193,10 @@ class _Walk:
         return True
 
     def _walk_question(self) -> bool:
-        """Add one turn with calls that each succeed alone, or no calls; return False if there are too few."""
+        """Add one turn with calls that each succeed alone, or no calls.
+
+        Return False if there are too few, or one does not succeed alone.
+        """
         # The calls of a question are made at once, so none can use the result of another.
         self._sources.clear()
 
@@ -261,6 +265,7 @@ class _Walk:
         paths = {change.path for change in step.changes}
         in_turn = len(self._turns[turn])
 
+        # The turn's earlier calls are the last steps before the call itself.
         earlier = self._session.steps[-1 - in_turn : -1]
         return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
@@ -359,7 +364,7 @@ def _can_be_said(atom: Atom) -> bool:
     The paths `("order", "id")` and `("items", 0, "id")` can be said, but not `("items", 3, "id")`.
     """
     fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
-    is_first_item = not any(step for step in atom.path if isinstance(step, int))
+    is_first_item = all(step == 0 for step in atom.path if isinstance(step, int))
     return is_first_item and fields == [step for step in atom.path if isinstance(step, str)]
 
 

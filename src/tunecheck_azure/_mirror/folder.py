@@ -167,7 +167,7 @@ def _account_url(place: str) -> str:
     """Return the address of the storage account that the environment names. `place` is for the error.
 
     Raises:
-        ConfigurationError: the environment names no account.
+        ConfigurationError: the environment names no account, or an endpoint without https.
     """
     name, endpoint = account_of_environment()
     if not name:
@@ -341,8 +341,8 @@ class MirrorFolder:
                 except ContinuedElsewhereError as error:
                     elsewhere[run] = error
 
-            for first in elsewhere.values():
-                raise first
+            if elsewhere:
+                raise next(iter(elsewhere.values()))
             return shipped
 
     def _names(self, state: MirrorState) -> list[str]:
@@ -422,7 +422,7 @@ class MirrorFolder:
             ContinuedElsewhereError: another machine has written the next part.
         """
         known = state.growing.get(name, ShippedParts())
-        first = known
+        known_before = known
 
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             file.seek(known.size)
@@ -448,7 +448,7 @@ class MirrorFolder:
                 state.growing[name] = known
                 # Back to the end of this part: the chunk may have ended within a line.
                 file.seek(known.size)
-        return known != first
+        return known != known_before
 
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.

@@ -100,7 +100,7 @@ class _Trigger(msgspec.Struct, frozen=True):
 class TriggerResponse(Kind):
     """The user agrees on a sentence as the answer to an occasion; `trigger_activations` messages have this occasion.
 
-    A reply counts as the sentence if its ROUGE-L F1 is above `LIKENESS`.
+    `score` has the rules for a reply that says the sentence.
     """
 
     name = "trigger_response"
@@ -301,7 +301,10 @@ def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
 
 
 def _tip(random: Random, payers: Sequence[Any]) -> _Values:
-    """Draw a bill that a group splits; the payer pays half of what each of the others pays."""
+    """Draw a bill that a group splits; the payer pays half of what each of the others pays.
+
+    The solution is the payer's `share`, so each of the others pays two shares.
+    """
     people, share, payer = random.randint(3, 7), random.randint(6, 30), random.choice(payers)
     return {"people": people, "share": share, "payer": payer, "bill": share * (2 * people - 1)}
 
@@ -310,7 +313,7 @@ def _packing(random: Random, things: Sequence[Any]) -> _Values:
     """Draw things to pack: some for each night, and spare ones for every three nights begun."""
     thing, each = random.choice(things), random.randint(1, 4)
     spare, nights = random.randint(1, 5), random.randint(2, 12)
-    total = each * nights + spare * -(-nights // 3)
+    total = each * nights + spare * -(-nights // 3)  # -(-a // b) rounds up
     return {"thing": thing, "each": each, "spare": spare, "nights": nights, "total": total}
 
 

@@ -112,7 +112,7 @@ def _name_item(item: _Item, menu: Menu, wanted: Wanted) -> str:
     if item.off_menu and name.lower() not in menu.text.lower():
         raise EndOfVisitError(f"{name} is not on the menu.")
 
-    entry = menu.dishes.get(item.menu_nr or 0)
+    entry = menu.dishes.get(item.menu_nr or 0)  # the menu counts from 1
     if entry is None:
         raise EndOfVisitError(f"The menu has no dish number for {name}.")
     return entry
@@ -240,7 +240,7 @@ class _Visit:
         raise EndOfVisitError("The menu has no other dish that could be brought by mistake.")
 
     def _say(self, line: str, question: bool = False, **values: str) -> Say:
-        """Return a message in the waiter's words, with values in its line."""
+        """Return a message in the waiter's words, with values in its line; see `Say` for `question`."""
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
@@ -422,29 +422,29 @@ def _ordered_items(reply: str, menu: Menu, *, are_drinks: bool) -> list[dict[str
     entries = menu.drinks if are_drinks else menu.dishes
     # A name ends before "with" and the like: "onion tart" for "Onion Tart with Gruyere".
     names = {number: " ".join(_stems(_NAME_END.split(entry, maxsplit=1)[0])) for number, entry in entries.items()}
-    ordering, ordered, named = list[str](), list[int](), list[int]()
+    order_texts, ordered, named = list[str](), list[int](), list[int]()
     previous: list[int] = []
 
     for sentence in filter(str.strip, _SENTENCE_END.split(reply)):
         text = _INSTEAD_OF.sub("", sentence)
-        orders = _ORDERS.search(text) is not None or (bool(ordering) and text.startswith(("and ", "also ", "plus ")))
+        orders = _ORDERS.search(text) is not None or (bool(order_texts) and text.startswith(("and ", "also ", "plus ")))
         # "That" stands for the entries of the previous sentence: "The goulash sounds good. I'll take that."
         found = _named_entries(text, names) or (previous if orders and _THAT.search(text) else [])
         previous = [] if "?" in text else found
         named += found
         if orders and not _KEEPS.search(text):
-            ordering.append(text)
+            order_texts.append(text)
             ordered += found
 
     # A reply of a few words that weighs nothing is an order, too: "The soup, thanks."
-    if not ordered and len(_WORD.findall(reply)) <= 25 and not _WEIGHS.search(reply) and not _NO_GUEST.search(reply):
-        ordered = named
+    is_brief_order = len(_WORD.findall(reply)) <= 25 and not (_WEIGHS.search(reply) or _NO_GUEST.search(reply))
+    ordered = ordered or (named if is_brief_order else [])
     if ordered:
         items = {number: _own_words(entries[number], reply) if are_drinks else entries[number] for number in ordered}
         return [_item(are_drinks, item, number, entries[number]) for number, item in items.items()]
 
     # An order of something else: "I'll have a pizza with ham" gives the item "pizza ham" without a number.
-    words = next(filter(None, (_stems(_ORDERS.sub(" ", text)) for text in ordering)), [])
+    words = next(filter(None, (_stems(_ORDERS.sub(" ", text)) for text in order_texts)), [])
     return [_item(are_drinks, " ".join(words[:12]))] if words else []
 
 

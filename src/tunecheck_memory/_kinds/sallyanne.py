@@ -163,6 +163,7 @@ def tell_story(random: Random, question_type: str) -> Story:
 
 def _choose_question(random: Random, world: _World, question_type: str) -> StoryQuestion:
     """Draw a question of this type about the story; one about a false belief is preferred."""
+    # The first type is "any".
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
         now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
