@@ -114,7 +114,7 @@ def _call_for_trl(call: JSON) -> JSON:
 
 
 def is_conversation(row: Values) -> bool:
-    """True if a run's row is a conversation."""
+    """True if a run's row has a column that only conversations have, such as `turns`."""
     return any(row.get(f"{side}.{name}") for side in ("inputs", "outputs") for name in _CONVERSATION)
 
 
@@ -472,9 +472,9 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
     if not examples:
         raise ConfigurationError(f"run {run.id} has no rows to export: {_why_nothing(report)}")
 
-    place = {code: at for at, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
+    rank = {code: number for number, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
     # Sorting is stable, so rows of one cause stay in the order of the run.
-    examples.sort(key=lambda example: place[example.cause])
+    examples.sort(key=lambda example: rank[example.cause])
     report.written.update(example.cause for example in examples)
     # The test set comes first: if it cannot be written, no training file is made.
     if options.leave_test_set is not None:
@@ -501,7 +501,7 @@ def _check_simulated(run: Run, against: Run | None, options: authoring.ExportOpt
 
 
 def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
-    """Refuse output files that exist, unless the options allow it, or that are the run's own data."""
+    """Refuse output files without the ending .jsonl, the run's own data, and existing files without --overwrite."""
     rest = () if options.leave_test_set is None else (options.leave_test_set, sidecar_path(options.leave_test_set))
     source = run.manifest().dataset.path
 
@@ -527,7 +527,7 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
     """Yield the examples of a run's failed and selected rows, and count rows and failures in the report."""
     for row in run.rows():
         failed = reader.fails(row)
-        report.rows, report.failed = report.rows + 1, report.failed + failed
+        report.rows, report.failed = report.rows + 1, report.failed + (1 if failed else 0)
 
         if failed and reader.is_selected(row):
             yield from reader.examples(row)
@@ -545,7 +545,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
     for base, new in zip(pairing.base, pairing.new, strict=True):
         pair_rows = rows[0][base], rows[1][new]
         fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]
-        report.rows, report.failed = report.rows + 1, report.failed + (fails[0] != fails[1])
+        report.rows, report.failed = report.rows + 1, report.failed + (1 if fails[0] != fails[1] else 0)
 
         failing, passing = (0, 1) if fails[0] else (1, 0)
         row, reader = pair_rows[failing], readers[failing]

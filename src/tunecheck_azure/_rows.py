@@ -201,14 +201,14 @@ def build_table(
         for name in names:
             del table[number][f"{INPUTS}{name}"]
 
-    def place(column: str) -> int:
+    def column_group(column: str) -> int:
         """Return 0 for a column of the data, 1 for the target's, and 2 and more for the evaluators' in their order."""
         data_or_target = 1 if column.startswith(OUTPUTS) else 0
         return next((number for number, prefix in enumerate(prefixes, 2) if column.startswith(prefix)), data_or_target)
 
     data_columns = {f"{INPUTS}{column}" for column in columns}
     filled: Table = {}
-    for column in sorted(dict.fromkeys(column for row in table for column in row), key=place):
+    for column in sorted(dict.fromkeys(column for row in table for column in row), key=column_group):
         values = [row.get(column, _GAP) for row in table]
         # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
         is_leaf = column.startswith(INPUTS) and column not in data_columns
@@ -284,8 +284,8 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
         rate = _safety_rate(key)
         if rate is not None and (numbers := _numbers(values)):
-            renamed, counts = rate
-            rates[f"{name}.{renamed}"] = round(math.fsum(map(counts, numbers)) / len(numbers), 2)
+            rate_name, counts_as = rate
+            rates[f"{name}.{rate_name}"] = round(math.fsum(map(counts_as, numbers)) / len(numbers), 2)
 
         if key.endswith("_result") and not any(isinstance(value, (list, dict)) for value in values):
             # All rows count, also failed ones: that is Azure AI Evaluation's definition.
@@ -358,7 +358,7 @@ def _numbers(values: Sequence[object]) -> list[float]:
 def _mean(values: Sequence[object]) -> float | None:
     """Return the mean of a column that has only numbers or only booleans.
 
-    None for others, and for integers over 64 bits, of which pandas makes no column of numbers.
+    None for others, for NaN alone, and for integers over 64 bits, of which pandas makes no column of numbers.
     """
     kinds = {type(value) for value in values}
     if not kinds or not (kinds <= {int, float} or kinds == {bool}):

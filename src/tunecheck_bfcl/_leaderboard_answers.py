@@ -612,7 +612,10 @@ def _elements(value: object) -> Sequence[object]:
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
-    """Return None if one of the comparisons found no fault, else the error type of the last one."""
+    """Return None if one of the comparisons found no fault, else the error type of the last one.
+
+    `without_comparison` is the error type if there is none.
+    """
     last = without_comparison
     for fault in faults:
         if fault is None:
@@ -632,6 +635,9 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
 
     The possible object has a list of values for each key; `""` among them makes the key optional. `{"a": 1}` matches
     `{"a": [1, 2], "b": ["x", ""]}`.
+
+    Raises:
+        UnusableAnswerError: the value or the answer is no object, so the leaderboard's checker fails.
     """
     if not isinstance(value, dict):
         raise UnusableAnswerError(f"the argument is {value!r:.60}, but the possible values are objects")

@@ -239,6 +239,7 @@ class Scheduler:
         while task is None:
             task = yield from self._let_pass()
 
+        # A test that was not waiting is new.
         if self.waiting.pop(task.id, None) is None:
             self.start(task)
         if task.begun_at is None:

@@ -257,7 +257,8 @@ def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usa
 def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
     """Yield the changes of a streamed message: role, reasoning, words of the text, and calls in pieces.
 
-    A call's id and name come first, and then its arguments in pieces of `_ARGUMENT_PIECE` characters.
+    A call's id and name come first, and then its arguments in pieces of `_ARGUMENT_PIECE` characters. Arguments
+    that are not text are sent as an empty text.
     """
     yield {"role": "assistant", "content": None if completion.text is None else ""}
     for name, text in _reasoning_fields(completion).items():
@@ -568,7 +569,7 @@ class Middleware:
 
         key = request.headers.get("Idempotency-Key")
         repeated = key is not None and replies.holds(key)
-        self._counts["repeats"] += repeated
+        self._counts["repeats"] += 1 if repeated else 0
 
         answer = await (ask() if key is None else replies.reply(key, digest, ask))
         self._counts["answers"] += 1

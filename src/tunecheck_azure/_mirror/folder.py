@@ -74,7 +74,7 @@ class BlobStore:
         """Check the address; connect to nothing yet.
 
         Raises:
-            ConfigurationError: The address is wrong, or the environment names no account.
+            ConfigurationError: The address is wrong, or the environment names no account or an endpoint without https.
         """
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
@@ -276,7 +276,7 @@ class MirrorFolder:
     """The folder that mirrors an address. It is created if it does not exist.
 
     Raises:
-        ConfigurationError: The address is wrong, or the environment names no account.
+        ConfigurationError: The address is wrong, or the environment names no account or an endpoint without https.
     """
 
     def __init__(self, folder: Path, address: str) -> None:

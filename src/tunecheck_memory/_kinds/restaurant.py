@@ -464,7 +464,7 @@ def _named_entries(text: str, names: Mapping[int, str]) -> list[int]:
     unused, positions = words, dict[int, int]()
 
     # The best name takes its words away, then the next best is searched among the others. Similar letters alone do not
-    # suffice: "soap" is like "soup", but shares no word with it.
+    # suffice: "soap" is like "soup", but shares no word with it. `best` has the name, its similarity and its number.
     while best := process.extractOne(" ".join(unused), names, scorer=fuzz.token_set_ratio, score_cutoff=_LIKENESS):
         shared = set(best[0].split()) & set(unused)
         if not shared:

@@ -225,12 +225,12 @@ def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
             # "was cream and then red": the second clause continues the statement on the favourite.
             favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER_WORDS.search(clause) is not None)
             weight = sum(points for words, points in _CLAUSE_WEIGHTS if words.search(clause))
-            weight += _FAVOURITE_WEIGHT * favourite
+            weight += _FAVOURITE_WEIGHT if favourite else 0
 
             for match in colours.finditer(clause):
                 if not replies.is_denied(clause, *match.span()):
                     is_left_behind = _LEFT_BEHIND.match(clause, match.end()) is not None
-                    yield match[0].lower(), weight + _LEFT_BEHIND_WEIGHT * is_left_behind
+                    yield match[0].lower(), weight + (_LEFT_BEHIND_WEIGHT if is_left_behind else 0)
 
 
 class NameList(NamesKind):
@@ -245,8 +245,8 @@ class NameList(NamesKind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score the number of right names divided by the length of the longer list, the reply's or the expected one.
 
-        Expected Ann and Ben: `["Ann"]` scores 1/2, and `["Ann", "Ben", "Cem", "Dan"]` scores 2/4. Two
-        empty lists score 1; a reply that is not a JSON list scores 0.
+        Expected Ann and Ben: `["Ann"]` scores 1/2, and `["Ann", "Ben", "Cem", "Dan"]` scores 2/4.
+        Two empty lists score 1. A reply that is not a JSON list scores 0.
         """
         items = _inner_list(_read_json(replies.last_reply(given)))
         if isinstance(items, list):  # `{"name": "Ann"}` counts as "Ann"
