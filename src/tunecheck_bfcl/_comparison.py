@@ -99,8 +99,9 @@ def _estimate(
 ) -> statistics.Estimate:
     """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
 
-    `parts` has each row's part, `sizes` the rows in each part. Without spread, the estimate has no interval. Example:
-    the means 0.8 and 0.6 of two parts with the weights 1/3 and 2/3 give 0.667.
+    `parts` has each row's part, `sizes` the rows in each part. Without spread, or with fewer than two rows or
+    clusters, the estimate has no interval. Example: the means 0.8 and 0.6 of two parts with the
+    weights 1/3 and 2/3 give 0.667.
     """
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
 
@@ -434,9 +435,9 @@ class LeaderboardFigures:
         names, counts = numpy.unique(numpy.array(categories)[sides.both], return_counts=True)
 
         # Weights need the number of compared rows in each category: live categories are pooled by rows.
-        weighed = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
+        weights_by_version = figure_weights(dict(zip(names.tolist(), counts.tolist(), strict=True)))
 
-        for version, figures in weighed.items():
+        for version, figures in weights_by_version.items():
             title = f"BFCL {version.upper()}, weighted as on the leaderboard"
             scores = {name: _weighted_scores(pair, sides, categories, weights) for name, weights in figures.items()}
             parts = [part_of(version, name, score, title) for name, score in scores.items()]
@@ -447,9 +448,9 @@ def _weighted_scores(
     pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]
 ) -> statistics.PairedScores:
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""
-    places = {category: place for place, category in enumerate(weights)}
-    rows = sides.both & numpy.array([category in places for category in categories])
-    of_part = numpy.array([places[category] for category, shown in zip(categories, rows, strict=True) if shown])
+    part_numbers = {category: number for number, category in enumerate(weights)}
+    rows = sides.both & numpy.array([category in part_numbers for category in categories])
+    of_part = numpy.array([part_numbers[category] for category, shown in zip(categories, rows, strict=True) if shown])
 
     return paired_weighted(
         sides.base[rows],

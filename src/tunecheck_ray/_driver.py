@@ -58,7 +58,8 @@ _MOST_DEATHS = 8
 class Flight:
     """A chunk on which a task works, and the task's progress so far.
 
-    On Ray, `name` is the task's name, `stream` yields its portions, and `heard` is the time of the last one.
+    On Ray, `name` is the task's name, `stream` yields its portions, and `heard` is the time of the last one
+    (infinite before the first one, because a queued task sends nothing).
     """
 
     chunk: Chunk
@@ -249,10 +250,11 @@ class ChunkDriver:
     # -- lost tasks
 
     def hand_on(self, flight: Flight, how: str, *, died: bool = False) -> Iterator[Portion]:
-        """Queue the unfinished rows of a lost task again, and yield the error of a row that killed its process.
+        """Queue the unfinished rows of a lost task again, and yield the error of a row that is given up.
 
         `how` says how the task ended. `died` is true if the process of an isolated row died, false if the whole task
         was lost. Rows that were in flight in several lost tasks are isolated, to find the one that kills its process.
+        A row is given up if it killed its process, or was in flight in `_MOST_DEATHS` lost tasks.
         """
         rest = flight.rest
         if not rest:
@@ -533,8 +535,8 @@ class RayDriver(ChunkDriver):
     def _next_portions(self) -> list[Portion]:
         """Wait briefly for portions, and return those that have arrived.
 
-        A task that has sent nothing for a long time is cancelled. The run is stopped if the actor with the services is
-        lost.
+        A task that falls silent for a long time after its first portion is cancelled. The run is stopped if the actor
+        with the services is lost.
         """
         # First wait for one stream, then see without waiting which others have items, too.
         streams = {flight.stream: flight for flight in self._flights}
