@@ -136,7 +136,7 @@ def test_no_hit_and_no_miss_have_exact_ends() -> None:
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, math.nan])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="above 0 and below 1"):
         wilson(1, 2, confidence)
 
 

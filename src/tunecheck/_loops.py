@@ -142,7 +142,7 @@ class Threads(ThreadPoolExecutor):
         """
         if self.abandoned >= MOST_ABANDONED:
             unfinished_calls = f"{self.abandoned} earlier calls still run after their time limit"
-            raise LateError(f"no further call is made, because {unfinished_calls}: make calls return in time")
+            raise LateError(f"no further call is made, because {unfinished_calls}: make the function return in time")
 
         call = self.submit(function)
         remaining_s = limit_s

@@ -107,8 +107,8 @@ class Trust:
         """Return the error for a name that the user did not type; `use` says what for, `path` is what to allow."""
         naming_file, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
-            f"{naming_file} {use}, but your command does not name that file: allow its use once with --trust {shown}, "
-            f"or until its content changes with `tunecheck trust {shown}`"
+            f"{naming_file} {use}, but your command does not name that file: allow this once with --trust {shown}, "
+            f"or until {shown} changes with `tunecheck trust {shown}`"
         )
 
     def _is_allowed(self, path: Path) -> bool:
@@ -143,7 +143,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{error.filename or path}: cannot be trusted: {error.strerror or error}") from None
+        raise ConfigurationError(f"cannot save trust: {error.filename or path}: {error.strerror or error}") from None
     return records
 
 

@@ -144,7 +144,7 @@ def _decode(text: str | bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{name}, line {line} is not UTF-8 (byte {error.start}): save as UTF-8") from None
+        raise ConfigurationError(f"{name}, line {line} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
 
 
 _HINTS = {

@@ -559,7 +559,7 @@ class Recorded(TableSimulator):
             DataError: the configuration is not empty, or the recording cannot be read.
         """
         if config:
-            raise DataError(f"initial_config: {type(self).__name__} repeats a recording; remove its configuration")
+            raise DataError(f"initial_config: {type(self).__name__} replays a recording; configure nothing for it")
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost_call = self._recording.start, ""
 

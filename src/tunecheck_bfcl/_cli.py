@@ -223,7 +223,7 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
     from tunecheck_bfcl._ground_truth import category_rows, ground_truths, rows_with_ids
 
     if bool(options.ids) == options.all:
-        raise ConfigurationError("give either ids of entries or --all (with --out DIR)")
+        raise ConfigurationError("the command needs entries; give either ids, or --all with --out DIR")
     if options.all and options.out is None:
         raise ConfigurationError("--all writes one file for each entry; give the folder with --out DIR")
 

@@ -271,7 +271,7 @@ def find_scores(path: Path) -> BfclScores | None:
     # Runs are compared model by model; files of several models would mix them.
     models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
-        raise DataError(f"{path} has the scores of {len(models)} runs or models; name one, such as {models[0]}")
+        raise DataError(f"{path} has scores of {len(models)} runs or models; name one's folder, such as {models[0]}")
 
     files: dict[str, Path] = {}
     for file, category in scored.items():

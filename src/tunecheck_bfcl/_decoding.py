@@ -103,7 +103,7 @@ def _parse(text: str) -> ast.expr:
         SyntaxError, ValueError: the text is not Python, or the parser failed.
     """
     if len(text) > MOST_CHARACTERS:
-        raise UndecodableError(f"the text has {len(text)} characters, more than {MOST_CHARACTERS}")
+        raise UndecodableError(f"the text has {len(text)} characters, but at most {MOST_CHARACTERS} are read")
 
     braces = text.count("{")
     if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
@@ -266,7 +266,7 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
             if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
                 continue
             if _size(repeated) * count > _MOST_ELEMENTS:
-                raise ValueError("a repeated text or list is too long")
+                raise ValueError(f"a text or list repeated with * has more than {_MOST_ELEMENTS} elements")
 
     return _check_value(_OPERATORS[operation](left, right))
 
@@ -303,7 +303,7 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
     """
     if mode == "text":
         if not isinstance(result, str):
-            raise UndecodableError("the mode is text, but the result is not")
+            raise UndecodableError("the result must be text, because the mode is text")
         if language == "python":
             return list(decode_text(result))
         try:
@@ -324,13 +324,13 @@ def _decode_call(item: object) -> object:
         UndecodableError: the item is not an object, or its arguments are not JSON.
     """
     if not isinstance(item, dict) or not item:
-        raise UndecodableError("an item of the list is not a call")
+        raise UndecodableError("an item of the list is not a call, such as {name: arguments}")
     name, arguments = next(iter(item.items()))
 
     if isinstance(arguments, dict):
         return {name: arguments}  # some models' files have the arguments as an object
     if not isinstance(arguments, str):
-        raise UndecodableError(f"the arguments of {name!r:.60} are not JSON text")
+        raise UndecodableError(f"the arguments of {name!r:.60} must be an object or JSON text")
 
     try:
         # Not Tunecheck's JSON reader, because the leaderboard's accepts NaN, and verdicts depend on it.
@@ -372,7 +372,7 @@ def _read_arguments(arguments: object) -> object:
         ValueError: the arguments are too long, no JSON, or nested too deeply.
     """
     if isinstance(arguments, str) and len(arguments) > MAX_CHARACTERS:
-        raise UnreadableError(f"the arguments have {len(arguments)} characters, more than {MAX_CHARACTERS}")
+        raise UnreadableError(f"the arguments have {len(arguments)} characters, but at most {MAX_CHARACTERS} are read")
     # Like BFCL, the standard library's reader accepts NaN and takes the last of two equal keys.
     value = json.loads(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, str) or len(arguments) > _SURELY_PLAIN:

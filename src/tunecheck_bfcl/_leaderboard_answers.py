@@ -561,7 +561,7 @@ def _typed_value_fault(value: object, answers: Sequence[object], kind: type, ele
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
 
     if isinstance(answers, str) and not isinstance(value, str):
-        raise UnusableAnswerError(f"the possible values must be a list, not the text {answers!r:.60}")
+        raise UnusableAnswerError(f"the possible values of a parameter must be a list, not the text {answers!r:.60}")
     return None if value in answers else "value_error:others"
 
 
@@ -689,7 +689,7 @@ def _options(value: object) -> Sequence[object]:
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible values must be a list, not {value_text(value, 60)}")
+    raise UnusableAnswerError(f"the possible values of a parameter must be a list, not {value_text(value, 60)}")
 
 
 def _alternatives(options: Sequence[object]) -> str:

@@ -58,7 +58,7 @@ def parse_source(source: str, *, java: bool) -> Node:
         UnreadableError: The text is too long to be parsed, or is not Unicode.
     """
     if len(source) > _LONGEST:
-        raise UnreadableError(f"the text has {len(source)} characters, more than {_LONGEST}")
+        raise UnreadableError(f"the text has {len(source)} characters, but at most {_LONGEST} are read")
 
     if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
         raise UnreadableError(f"the text has more than {_MOST_TOKENS} words, numbers and signs")
@@ -305,7 +305,7 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
         values = [] if arguments is None else _items(arguments)
 
         if name is None or _text(name) != method or len(values) != count:
-            raise UnreadableError("the initializer of a collection does more than add items")
+            raise UnreadableError("the initializer of a collection may only add items")
         yield values
 
 
@@ -313,7 +313,7 @@ def _member(pair: Node) -> tuple[str, object]:
     """Return the name and value of a member of a JavaScript object, or raise UnreadableError for other members."""
     key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
     if key is None or value is None or key.type == "computed_property_name":
-        raise UnreadableError("the object contains more than names and values")
+        raise UnreadableError("an object may contain only names with values")
     quoted = _STRING.fullmatch(_text(key))
     return _unescape(quoted) if quoted else _text(key), _literal_value(value)
 

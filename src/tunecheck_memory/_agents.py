@@ -384,7 +384,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
 def _check_no_error(reply: JSON) -> None:
     """Accept any answer; raise UnreadableReplyError if it reports an error."""
     if endpoints.says_error(reply):
-        raise endpoints.UnreadableReplyError("the agent's answer reports an error")
+        raise endpoints.UnreadableReplyError(f"the agent's answer reports an error{endpoints.keys_of(reply)}")
 
 
 def _sibling_url(url: str, path: str) -> str:

@@ -206,7 +206,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             ConfigurationError: not exactly one of `model` and `model_config` is given, or it gives no embeddings.
         """
         if (model is None) == (model_config is None):
-            raise ConfigurationError("embedding_similarity needs either model (local) or model_config (an endpoint)")
+            raise ConfigurationError("embedding_similarity needs either `model` (local) or `model_config` (endpoint)")
         if model is not None and _is_definition(Path(model)):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)

@@ -135,7 +135,7 @@ def test_only_what_a_judge_says_of_pass_and_fail_is_kept(folder: Path, capsys: p
     write_lines(folder / "labels.jsonl", [{"response": "a", "ground_truth": "a", "label": "pass"}])
     said = here(capsys, "judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--save")
     assert (said.code, said.err.splitlines()[-1]) == (
-        2, "error: --save is only for LLM judges, and 'f1_score' is none: leave --save out",
+        2, "error: --save is only for LLM judges, not for 'f1_score': leave --save out",
     )  # fmt: skip
 
 

@@ -147,9 +147,9 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
             "openai",
             "the arguments of 'f' are not JSON: nan is not a JSON number",
         ),
-        (FunctionCall(" "), "openai", "' ' is not the name of a function"),
+        (FunctionCall(" "), "openai", "a call cannot be named ' ': write"),
         (FunctionCall("two words"), "bfcl_text", "'two words' is not a valid Python name"),
-        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not the name of a function"),
+        (FunctionCall("multi_tool_use.parallel"), "hermes", "a call cannot be named"),
     ],
 )
 def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:

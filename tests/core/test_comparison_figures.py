@@ -217,7 +217,7 @@ def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence": 1.0}, "confidence must be between 0.5 and 1, not 1.0"),
+        ({"confidence": 1.0}, "confidence must be at least 0.5 and below 1, not 1.0"),
         ({"margin": -0.1}, "margin must be a finite number of 0 or more, not -0.1"),
         ({"margin": float("nan")}, "margin must be a finite number of 0 or more, not nan"),
         ({"rows": -1}, "rows must be 0 or more, not -1"),

@@ -209,7 +209,7 @@ def test_results_that_nobody_scored_say_how_to_score_them(tmp_path: Path) -> Non
 def test_the_scores_of_two_models_are_not_one_run(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     score_tree(tmp_path / "a", "small", [])
-    with pytest.raises(DataError, match="has the scores of 2 runs or models; name one"):
+    with pytest.raises(DataError, match="has scores of 2 runs or models; name one's folder"):
         compare(base, base)
 
 

@@ -113,7 +113,7 @@ def test_a_row_that_describes_no_conversation_is_that_row_s_error_alone() -> Non
     with serving(reply) as server:
         result = evaluated(data, ConversationTarget(server.endpoint()))
     assert column(result, "outputs.steps.steps") == [2, 2, None]
-    assert "column turns must hold a list of turns" in rows_of(result)[2]["error.target"]["message"]
+    assert "column `turns` must hold a list of turns" in rows_of(result)[2]["error.target"]["message"]
 
 
 def test_conversations_go_on_side_by_side_as_many_as_the_endpoint_takes() -> None:

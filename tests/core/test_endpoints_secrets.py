@@ -192,7 +192,7 @@ def test_a_key_that_a_header_cannot_carry_is_refused_unseen(monkeypatch: pytest.
 
 
 def test_authorization_stands_in_one_place_only() -> None:
-    with pytest.raises(ConfigurationError, match="auth already sends the header Authorization"):
+    with pytest.raises(ConfigurationError, match="`auth` already sends this header"):
         load_endpoint(
             {"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH, "headers": {"authorization": "${env:TC_KEY}"}}
         )

@@ -66,7 +66,7 @@ def test_of_none_or_all_rows_the_interval_ends_exactly_at_0_or_1() -> None:
 
 @pytest.mark.parametrize("confidence", [-0.1, 0, 1, 1.5, 95])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
-    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+    with pytest.raises(ValueError, match="confidence must be above 0 and below 1"):
         wilson(1, 2, confidence)
 
 

@@ -128,8 +128,8 @@ def test_the_interval_of_a_stopped_test_holds_the_difference_and_the_decision() 
 @pytest.mark.parametrize(
     ("pairs", "margin", "confidence", "words"),
     [
-        ([(0.0, 1.5)], None, 0.95, "the scores of pair 1 must be between 0 and 1"),
-        ([(math.nan, 0.5)], None, 0.95, "between 0 and 1"),
+        ([(0.0, 1.5)], None, 0.95, "the scores of pair 1 must be from 0 to 1"),
+        ([(math.nan, 0.5)], None, 0.95, "from 0 to 1"),
         ([], -0.1, 0.95, "margin must be"),
         ([], 1.0, 0.95, "margin must be"),
         ([], None, 1.0, "confidence must be"),

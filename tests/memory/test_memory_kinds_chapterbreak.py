@@ -103,7 +103,7 @@ def test_other_books_give_wrong_options_where_one_has_too_few_chapters(tmp_path:
     write_book(tmp_path, "B", 2)
     write_book(tmp_path, "C", 3)
     assert len(make(tmp_path, 4)) == 4
-    with pytest.raises(ConfigurationError, match="needs 5 passages, but has 4"):
+    with pytest.raises(ConfigurationError, match="needs 5 passages, but the texts have 4"):
         make(tmp_path, 5)
 
 

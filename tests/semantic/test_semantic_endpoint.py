@@ -198,9 +198,9 @@ def test_an_endpoint_without_embeddings_is_refused_at_once(given: dict[str, Any]
 
 
 def test_one_of_model_and_endpoint_must_be_given() -> None:
-    with pytest.raises(ConfigurationError, match="needs either model"):
+    with pytest.raises(ConfigurationError, match="needs either `model`"):
         EmbeddingSimilarityEvaluator()
-    with pytest.raises(ConfigurationError, match="needs either model"):
+    with pytest.raises(ConfigurationError, match="needs either `model`"):
         EmbeddingSimilarityEvaluator("a", model_config={"kind": "simulated"})
 
 

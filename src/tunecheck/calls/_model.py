@@ -245,7 +245,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
         if depth >= MAX_DEPTH:
             raise UnreadableError(f"the value is nested deeper than {MAX_DEPTH} levels")
         if budget[0] < 0:
-            raise UnreadableError(f"the value contains more than {MAX_VALUES} values")
+            raise UnreadableError(f"the value contains more than {MAX_VALUES} items")
 
         if isinstance(value, dict):
             return _exact_object(value, budget, depth + 1)
@@ -518,7 +518,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
         ValueError: the name is empty or the wrapper's of parallel calls, or the arguments have no JSON form.
     """
     if not call.name.strip() or call.name == PARALLEL:
-        raise ValueError(f"{quoted(call.name)} is not the name of a function: rename the call")
+        raise ValueError(f"a call cannot be named {quoted(call.name)}: write the name of a function")
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:

@@ -276,7 +276,7 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            raise _error(flag, f"the run has no evaluator {name!r}{hint}; add an evaluator with `tunecheck score RUN`")
+            raise _error(flag, f"the run has no evaluator {name!r}{hint}; add the evaluator with `tunecheck score RUN`")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
@@ -297,7 +297,7 @@ def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) ->
         named = {gate.metric, gate.metric.removesuffix("_score"), gate.metric.removesuffix(f".{PASS_RATE}")}
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
             advice = "leave out --until-decided or the metric's --fail-under"
-            raise ConfigurationError(f"--until-decided cannot decide {gate.metric} until all rows ran: {advice}")
+            raise ConfigurationError(f"--until-decided cannot decide {gate.metric}, which needs all rows: {advice}")
 
 
 def _error(flag: str, problem: str) -> ConfigurationError:

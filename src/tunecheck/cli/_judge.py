@@ -94,7 +94,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
         raise ConfigurationError(
-            "--mapping target.… has no effect, because no target is called: map columns of the labels with ${data.…}"
+            "--mapping target.… has no effect, because no target is called: map columns of --labels with ${data.…}"
         )
 
     return run_calibration(

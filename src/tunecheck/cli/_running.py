@@ -474,7 +474,7 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
                 raise ConfigurationError(
-                    f"{document.where(option)}: {option} gives {key!r} twice, dotted and nested: give it once"
+                    f"{document.where(option)}: `{option}` has {key!r} twice, as a dotted and as a nested key: keep one"
                 )
             entries[key] = parameter_value
 

@@ -278,7 +278,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     elif runs[0] is not None:
         path = runs[0].folder / "report.html"
     else:
-        raise ConfigurationError(f"{options.run} is not a run folder: name the file of the report with --out FILE")
+        raise ConfigurationError(f"{options.run} is not a run folder, so the report needs a path: give --out FILE")
 
     write_report(
         options.run, path, against=others, pair_by=options.pair_by, cluster=options.cluster, results_dir=options.folder

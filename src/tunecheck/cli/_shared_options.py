@@ -142,7 +142,7 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
         with suppress(ValueError):
             margin = float(written)
         if not name or not 0 <= margin < math.inf:
-            raise ConfigurationError(f"--guard {text!r} is not NAME:MARGIN with a margin from 0: write e.g. match:0.02")
+            raise ConfigurationError(f"--guard {text!r} is not NAME:MARGIN with a margin of 0 or more, as match:0.02")
         margins[name] = margin
     return margins
 

@@ -121,7 +121,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
 def _check_settings(settings: measuring.ComparisonSettings) -> None:
     """Raise ConfigurationError if a setting is out of range."""
     if not 0.5 <= settings.confidence < 1:
-        raise ConfigurationError(f"confidence must be between 0.5 and 1, not {settings.confidence!r}")
+        raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {settings.confidence!r}")
 
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
         raise ConfigurationError(f"margin must be a finite number of 0 or more, not {settings.margin!r}")

@@ -193,7 +193,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         name, margin = chosen.name, question.margin
 
         if chosen.key not in base.columns:
-            raise ConfigurationError(f"{name} is of a slice and cannot decide an early stop: name a metric of all rows")
+            raise ConfigurationError(f"{name} is of a slice, so it cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:
             raise ConfigurationError(f"this run lacks the evaluator of {name}: add it, or name another metric")
 

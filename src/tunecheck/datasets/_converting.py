@@ -64,7 +64,7 @@ def convert(
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
     if not overwrite and (existing := [name for name in form.files if Path(name).exists()]):
-        raise ConfigurationError(f"the grader {existing[0]} exists: rename it, or pass --overwrite (overwrite=True)")
+        raise ConfigurationError(f"{existing[0]} exists: rename it, or pass --overwrite (in Python overwrite=True)")
 
     report = ConversionReport(source, out, sidecar_path(out))
 

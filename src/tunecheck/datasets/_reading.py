@@ -579,7 +579,7 @@ class RepeatedDataset(Dataset):
         """
         scan = self._inner.scan()
         if taken := sorted(scan.columns & {TRIAL, SOURCE_ID}):
-            raise ConfigurationError(f"the data already has the column {taken[0]!r}, which --repeat adds: rename it")
+            raise ConfigurationError(f"the data has the column {taken[0]!r}, which --repeat adds: rename the column")
         rows = None if scan.rows is None else scan.rows * self.times
         return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
@@ -591,7 +591,7 @@ class RepeatedDataset(Dataset):
         """
         for row in self._inner.rows():
             if _TRIAL_ID.fullmatch(row.id):
-                raise ConfigurationError(f"the row id {row.id!r} looks like an id that --repeat adds: rename it")
+                raise ConfigurationError(f"the row id {row.id!r} looks like an id that --repeat adds: change the id")
 
             for trial in range(1, self.times + 1):
                 trial_id = row.id if trial == 1 else f"{row.id}#{trial}"

@@ -165,7 +165,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         # The address of a deployment, as the portal shows it.
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
-                raise definition.at("deployment").error("the url names another deployment: leave one of the two out")
+                raise definition.at("deployment").error("the url names another deployment: leave this key out")
 
             # This notes in `_is_responses` which API is used, so it comes first.
             address = self._operation(_with_version(url, version, definition))
@@ -173,7 +173,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             return address
 
         if deployment is None:
-            raise definition.at().error("the key deployment is missing: write the deployment's name")
+            raise definition.at().error("the key `deployment` is missing: write the deployment's name")
 
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
 
@@ -236,7 +236,7 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
         query["api-version"] = version
 
     if "api-version" not in query:
-        raise definition.at().error("api_version is missing: write a version for the deployment, such as 2024-10-21")
+        raise definition.at().error("the key `api_version` is missing: write a version, such as 2024-10-21")
 
     return urlunsplit(parts._replace(query=urlencode(query)))
 

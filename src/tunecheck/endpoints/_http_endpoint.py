@@ -205,7 +205,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
         for name, types in TYPES_BY_FIELD.items():
             if getattr(config, name) is not None and auth_type not in types:
-                raise place.at(name).error(f"the key {name} does not belong to auth type {auth_type}: leave {name} out")
+                raise place.at(name).error(f"the key `{name}` does not fit auth type `{auth_type}`: leave the key out")
 
         if auth_type == "none":
             return Auth()
@@ -213,12 +213,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if auth_type == "entra":
             scope = config.scope or self.scope
             if scope is None:
-                raise place.error("scope is missing: write the token's audience, such as https://example.com/.default")
+                raise place.error("the key `scope` is missing: write an audience, such as https://example.com/.default")
             return EntraAuth(scope, self._redactor, credential=credential, clock=clock)
 
         header = config.header or self.key_header
         if not is_header_name(header):
-            raise place.at("header").error("the key header must be a header's name, such as api-key")
+            raise place.at("header").error("the key `header` must be a header's name, such as api-key")
         return Auth(key_headers(masking.sent_secret(config.value, place.at("value"), self._redactor), header))
 
     def fail_fast(self) -> None:
@@ -515,7 +515,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     names = {name.lower() for name in written}
 
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
-        raise place.at("Authorization").error("auth already sends the header Authorization: leave one of the two out")
+        raise place.at("Authorization").error("`auth` already sends this header: leave the header or `auth` out")
 
     agent = f"tunecheck/{__version__}"
     defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}

@@ -322,7 +322,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
             raise errors.DataError(f"{where}: the record's messages cannot be compared with a row's: {error}") from None
 
     if not keys:
-        raise errors.DataError(f"{where}: the record matches no row: add the row's id or its messages")
+        raise errors.DataError(f"{where}: the record has no id and no messages: add those of its row")
     return keys
 
 

@@ -97,7 +97,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     held_out = {turn: _added_offer(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
     functions, turns = values.get("functions"), values.get("turns")
     if not isinstance(turns, list) or not turns:
-        raise ValueError("the column turns must hold a list of turns, each a list of messages")
+        raise ValueError("the column `turns` must hold a list of turns, each a list of messages")
 
     return Scenario(
         turns=[_turn(turn, number, number in held_out) for number, turn in enumerate(turns)],
@@ -117,7 +117,7 @@ def _turn(value: JSON, number: int, may_be_empty: bool) -> list[Message]:
         ValueError: the turn is not a list of messages with roles, or is empty although it may not be.
     """
     if not isinstance(value, list) or not (value or may_be_empty):
-        raise ValueError(f"turns[{number}] must be a list of messages, or held_out must add functions in this turn")
+        raise ValueError(f"turns[{number}] must be a list of messages, empty only if `held_out` adds functions there")
 
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):

@@ -167,7 +167,7 @@ def calibrate(
     if label_kind is not None:
         one_of(label_kind, [*_KINDS], "label_kind")
     if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence must be between 0 and 1, not {confidence!r}")
+        raise ConfigurationError(f"confidence must be above 0 and below 1, not {confidence!r}")
     if label_threshold is not None and label_kind == "pass_fail":
         raise ConfigurationError("label_threshold is only for label_kind='score': leave label_threshold out")
 
@@ -369,7 +369,7 @@ class _LabelledRun:
         """
         judge = self._entry.judge
         if judge is None:
-            raise ConfigurationError(f"--save is only for LLM judges, and {self.evaluator!r} is none: leave --save out")
+            raise ConfigurationError(f"--save is only for LLM judges, not for {self.evaluator!r}: leave --save out")
         if not self._compared:
             raise ConfigurationError("--save has nothing to save, because no row has a verdict and a label")
 

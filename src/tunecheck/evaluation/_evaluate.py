@@ -329,7 +329,7 @@ def uploader_to(
     """
     if project is None:
         if credential is not None:
-            raise ConfigurationError("credential needs a project to upload to: give azure_ai_project")
+            raise ConfigurationError("`credential` is only for uploads to a project: give azure_ai_project")
         return None
 
     make = plugins.uploader("foundry")

@@ -220,7 +220,7 @@ class RunSettings:
             names = "no_worse_than", "better_than", "margin", "decide_on"
             present = [name for name in names if getattr(self, name) is not None and self.resume is None]
             if present:
-                raise ConfigurationError(f"{present[0]} needs until_decided=True: for complete runs, use compare()")
+                raise ConfigurationError(f"{present[0]} needs until_decided=True: compare complete runs with compare()")
             return
 
         if (base is None) == (better is None):
@@ -231,7 +231,7 @@ class RunSettings:
         if margin is not None and not 0 <= margin < math.inf:
             raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
         if not 0.5 <= self.confidence < 1:
-            raise ConfigurationError(f"confidence must be between 0.5 and 1, not {self.confidence!r}")
+            raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {self.confidence!r}")
 
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:

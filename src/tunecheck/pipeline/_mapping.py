@@ -52,7 +52,7 @@ def _parse_value(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{where}: {shown!r} is a fixed text: for the column, write '${{{shown}}}'")
+            raise ConfigurationError(f"{where}: {shown!r} is a fixed text: to use the column, write '${{{shown}}}'")
 
         try:
             return Constant(plain(value))
@@ -195,7 +195,7 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
             _check_reference(mapped, where, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{where}: {mapped.value!r} is a fixed text: for the column, write '${{data.{mapped.value}}}'"
+                f"{where}: {mapped.value!r} is a fixed text: to use the column, write '${{data.{mapped.value}}}'"
             )
 
     if target_columns is None:

@@ -341,7 +341,7 @@ def request_parameters(front: Front, parameters: JSON, *path: str) -> dict[str, 
     """
     parameters = object_or_empty(parameters)
     if "messages" in parameters:
-        raise front.error((*path, "messages"), "the template writes the messages: leave the parameter messages out")
+        raise front.error((*path, "messages"), "the template writes the messages: leave the parameter `messages` out")
 
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):

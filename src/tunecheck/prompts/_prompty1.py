@@ -141,7 +141,7 @@ def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, pr
     sample = _sample_names(front)
     inputs = {name: _input(front, name, value, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in inputs:
-        raise front.error(("inputs", "self"), "Jinja reserves the name self: rename the input")
+        raise front.error(("inputs", "self"), "Jinja reserves the name `self`: rename the input")
 
     for name in (*sample, *sorted(template.names)):
         if name not in inputs:

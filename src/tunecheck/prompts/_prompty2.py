@@ -160,7 +160,7 @@ def _schema(
 
     if kind == "array":
         if described.get("items") is None:
-            raise front.error((*path, "items"), "an array needs the key items: write the type of its items")
+            raise front.error((*path, "items"), "an array needs the key `items`: write the type of its items")
         schema["items"] = _read(front, described["items"], "", (*path, "items"), strict).schema
 
     if kind == "object":
@@ -292,7 +292,7 @@ def is_prompty2(front: Front) -> bool:
     if older_key is not None and (is_newer or newer_key is not None):
         other = f"model.{newer_key}" if newer_key else "the rest"
         raise front.error(
-            ("model", older_key), f"this key belongs to the older prompt dialect, {other} to the newer: use one"
+            ("model", older_key), f"this key belongs to the older prompt dialect, {other} to the newer: use one dialect"
         )
 
     if is_newer or newer_key is not None:
@@ -475,7 +475,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         )
 
     if endpoint is None:
-        raise front.error(("model", "connection", "endpoint"), "the endpoint is missing: write its url")
+        raise front.error(("model", "connection", "endpoint"), "the key `endpoint` is missing: write the url")
     deployment = front.required_text("model", "id")
 
     if kind == "foundry":
@@ -593,5 +593,5 @@ def _thread(name: str, value: JSON) -> Iterator[dict[str, JSON]]:
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:
-            raise TypeError(f"{name} must be a list of messages, each with a role, not {shown_value(message)}")
+            raise TypeError(f"{name} must be a list of messages with known roles, but has {shown_value(message)}")
         yield {"role": role.lower(), **{key: item for key, item in message.items() if key != "role"}}

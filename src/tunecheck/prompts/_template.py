@@ -342,7 +342,7 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
         raise TemplateSyntaxError(problem, node.lineno)
 
     for scope in tree.find_all(nodes.ScopedEvalContextModifier):
-        raise TemplateSyntaxError("the tag autoescape is not supported: leave it out", scope.lineno)
+        raise TemplateSyntaxError("the tag `autoescape` is not supported: leave it out", scope.lineno)
 
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):

@@ -47,7 +47,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     reached = 0.0
     for rank, (value, place) in enumerate(order):
         if not 0 <= value <= 1:
-            raise ValueError(f"a p-value must be between 0 and 1, not {value!r}")
+            raise ValueError(f"a p-value must be from 0 to 1, not {value!r}")
         reached = max(reached, min(1.0, (len(order) - rank) * value))
         adjusted[place] = reached
     return adjusted
@@ -103,7 +103,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     difference, n, clusters = comparison.difference, comparison.n, comparison.clusters
     alpha, error = round(1 - difference.confidence, 12), difference.standard_error
     if not 0 < power < 1:
-        raise ValueError(f"power must be between 0 and 1, not {power!r}")
+        raise ValueError(f"power must be above 0 and below 1, not {power!r}")
 
     if error is None:
         return SmallestDifference(None, power, alpha, difference.remark or "the error of the difference is unknown")

@@ -35,7 +35,7 @@ def t_quantile(probability: float, degrees: int) -> float:
     """
     if not (0 < probability < 1 and degrees >= 1):
         raise ValueError(
-            f"probability must be between 0 and 1, and degrees at least 1, not {probability!r} and {degrees!r}"
+            f"probability must be above 0 and below 1, and degrees at least 1, not {probability!r} and {degrees!r}"
         )
 
     if degrees > _MANY:

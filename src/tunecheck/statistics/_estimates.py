@@ -524,7 +524,7 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
         raise ValueError(f"k must be 1 or more, not {k!r}")
     for item, (passed, count) in enumerate(trials):
         if not 0 <= passed <= count:
-            raise ValueError(f"item {item}: passed trials must be between 0 and {count}, not {passed}")
+            raise ValueError(f"item {item}: passed trials must be from 0 to {count}, not {passed}")
 
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):

@@ -158,5 +158,5 @@ def normal_quantile(confidence: float) -> float:
         ValueError: a confidence that is not between 0 and 1.
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, not {confidence!r}")
+        raise ValueError(f"confidence must be above 0 and below 1, not {confidence!r}")
     return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -145,7 +145,7 @@ class EarlyTest:
             ValueError: a score is not between 0 and 1.
         """
         if not (0 <= base <= 1 and 0 <= new <= 1):
-            raise ValueError(f"the scores of pair {self.pairs + 1} must be between 0 and 1, not {base!r} and {new!r}")
+            raise ValueError(f"the scores of pair {self.pairs + 1} must be from 0 to 1, not {base!r} and {new!r}")
 
         self._base.append(float(base))
         self._new.append(float(new))

@@ -407,4 +407,4 @@ class BfclSource(datasets.Source):
             yield row
 
         if answers is not None and next(answered, None) is not None:
-            answers.refuse(f"the file has more answers than {questions.label} has questions")
+            answers.refuse(f"the file has more answers than {questions.label} has questions: get both files again")

@@ -226,8 +226,8 @@ class ChapterBreak(Kind):
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
             raise ConfigurationError(
-                f"{making.texts}: chapterbreak needs {count} passages, but has {len(passages)}; add texts "
-                "(a .jsonl file has a passage per line, a .txt file one per chapter after the first)"
+                f"{making.texts}: chapterbreak needs {count} passages, but the texts have {len(passages)}; add texts "
+                "(a .jsonl file has a passage per line, a .txt file a passage per chapter after the first)"
             )
 
         making.random(self.title, "texts").shuffle(passages)

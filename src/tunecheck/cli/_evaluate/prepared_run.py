@@ -237,7 +237,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
         options = replace(options, until_decided=False)
 
     if options.until_decided and options.run is not None:
-        raise ConfigurationError("--until-decided has no effect on `score`, which calls no endpoint: leave it out")
+        raise ConfigurationError("`score` calls no endpoint, so --until-decided has no effect: leave the option out")
     if options.dataset is None and options.run is None:
         raise ConfigurationError("there are no rows to evaluate: give --dataset FILE, --resume RUN or --reuse RUN")
     return options
@@ -267,7 +267,7 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
-            advice = "name one with --endpoint or --response-column"
+            advice = "name a source with --endpoint or --response-column"
             raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
