@@ -86,7 +86,7 @@ def paired_weighted(
     of_base, of_new, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
-    return statistics.filled(change, groups, (of_base, of_new, difference), flipped, ", weighted")
+    return statistics.make_paired_scores(change, groups, (of_base, of_new, difference), flipped, ", weighted")
 
 
 def _estimate(

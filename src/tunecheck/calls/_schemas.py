@@ -152,6 +152,7 @@ class ToolDefinitions:
         """
         for tool in self._tools.values():
             schema = _parameters(tool)
+            # A schema under another accepted key, such as `input_schema`, is no misspelt `parameters`.
             has_schema = any(key in tool for key in _SCHEMA_KEYS)
             yield from _misspelt({*tool, "parameters"} if has_schema else {*tool}, _DEFINITION_KEYS)
             yield from _misspelt({*schema}, _OBJECT_KEYS)

@@ -99,7 +99,7 @@ class Base:
         return [*outcomes, *self._objection_outcomes(comparison)], notes
 
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield one outcome that is not met if objections change the decision; otherwise nothing."""
+        """Yield one outcome that is not met if objections change the decision; otherwise, or without pairs, nothing."""
         effective = [objection for objection in comparison.decision.objections if objection.effect != "none"]
 
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):
@@ -132,7 +132,7 @@ class Base:
 
         result = margin_result(metric.difference, self.margin, higher_is_better=metric.higher_is_better)
 
-        # More rows would not decide between different judges.
+        # Undecided: neither shown nor refuted, but more rows could decide. They could not if judges differ.
         undecided = not met and result != "refuted" and metric.difference.n > 0 and metric.judge != "different"
 
         remark = _figures_text(metric, is_prediction=met and stopped is not None and stopped.outcome == "not_worse")

@@ -77,10 +77,12 @@ class GateOutcome:
 
     @property
     def required_text(self) -> str:
+        """The gate as text, with a rate in percent."""
         return self.required_as or self.gate
 
     @property
     def found_text(self) -> str:
+        """The finding as text; `nothing` if there was nothing to count."""
         return self.found_as or ("nothing" if self.found is None else f"{self.found:.6g}")
 
     @property
@@ -119,6 +121,7 @@ class Gate:
 
     @property
     def _condition(self) -> str:
+        """The gate without its number, such as `match[call] >=`."""
         group = f"[{self.group}]" if self.group is not None else ""
         return f"{self.metric}{group} {self.operator}"
 
@@ -153,7 +156,7 @@ class Gate:
         """Check that a threshold for a share lies between 0 and 1: `match>=95` is never met, `match<=5` always.
 
         Raises:
-            ConfigurationError: it does not.
+            ConfigurationError: the threshold is below 0 or above 1.
         """
         if 0 <= self.required <= 1 or not self._is_share(evaluators):
             return
@@ -270,7 +273,7 @@ def _rate_text(rate: float, required: float) -> str:
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
     """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that.
 
-    `rate` is the rate of its verdicts, for the remark.
+    `rate` is the rate of its verdicts, for the remark. `group`: the rate is over one group of rows, and stays as it is.
     """
     corrected = judge.corrected
     if corrected is None:

@@ -186,19 +186,19 @@ def select(
 
     # The base is read together with the others: contents of rows leave out the answer columns of all these runs.
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
-    place = 0 if base is None else _place_of_base(tables)
+    base_index = 0 if base is None else _take_base(tables)
     # Counted after the base was merged: it may be one of the runs.
     if len(tables) < 2:
         raise ConfigurationError("a selection needs two runs or more: name another run")
 
-    opened = Runs(tables, settings, place)
+    opened = Runs(tables, settings, base_index)
     return selection_of(opened, _against_base(opened))
 
 
-def _place_of_base(tables: list[RunTable]) -> int:
-    """Take the base's table from the end of the list, and return the place of the base in the changed list.
+def _take_base(tables: list[RunTable]) -> int:
+    """Move the base's table from the end of the list to its place among the runs, and return its index there.
 
-    If the base is one of the other runs, its second table is dropped. Otherwise its table moves to the front.
+    If the base is one of the other runs, the table at the end is dropped. Otherwise it moves to the front.
 
     Example: for the runs a, b, c and the base b, the list stays a, b, c and the result is 1. For a base d, it becomes
     d, a, b, c and the result is 0.
@@ -206,9 +206,9 @@ def _place_of_base(tables: list[RunTable]) -> int:
     base = tables.pop()
 
     # All runs in memory have the place "memory", so an equal place does not make them the same run.
-    for place, table in enumerate(tables):
+    for index, table in enumerate(tables):
         if table.info.place == base.info.place != "memory":
-            return place
+            return index
     tables.insert(0, base)
     return 0
 
@@ -244,9 +244,9 @@ def compare_tables(
 
     # Lists of changed rows need a second pass over the files, so they are read only for the runs that show them.
     decided = found.decided
-    for place, pair in enumerate(pairs):
-        if settings.lists_of_all or against[place] is decided:
-            against[place] = replace(against[place], metrics=with_changed_rows(against[place].metrics, pair))
+    for index, pair in enumerate(pairs):
+        if settings.lists_of_all or against[index] is decided:
+            against[index] = replace(against[index], metrics=with_changed_rows(against[index].metrics, pair))
 
     return replace(found, against=against), pairs
 
@@ -343,7 +343,7 @@ def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterat
 
 
 def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Yield a note if a run stopped early: which figures are valid all the same, and which are too certain.
+    """Yield a note if a run stopped early: which figures are valid all the same, and which look too certain.
 
     `tested` has the keys of the tested metrics.
     """

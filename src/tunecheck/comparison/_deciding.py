@@ -129,7 +129,7 @@ class EarlyStopping:
     def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
         """Return the decision; if it stopped the run, record in the journal which rows count and which are left.
 
-        `answered` are the rows that were requested before the run was resumed.
+        `answered` has the numbers of the rows that were requested before the run was resumed.
         """
         order, question = self._order, self._question
         # Rows that were sent before the decision may have finished after it. They are recorded, but do not count.
@@ -138,7 +138,7 @@ class EarlyStopping:
         judged = order.judged()
         not_requested = [row.id for row in order.unjudged() if row.index not in requested]
 
-        # Without rows left, the complete run decides: no test looked too often.
+        # If all rows are evaluated, a test that is still undecided decides from the complete run.
         if len(judged) == order.total:
             for test in self._tests:
                 test.complete()
@@ -259,7 +259,7 @@ class _MetricTest:
         """Add one pair to the test: the mean scores of a unit in the base and in the new run.
 
         `unit` has the base's item of each row, and the row as the new run evaluated it. The means are over the rows
-        with a score in both runs.
+        with a score in both runs. A unit without such rows is no pair.
         """
         base_scores = [(self._base_score(item), state) for item, state in unit]
         with_base = [(base, self._new_score(state)) for base, state in base_scores if base is not None]

@@ -109,7 +109,9 @@ class PairedValues(msgspec.Struct, frozen=True):
 
 
 def item_values(table: RunTable, name: str) -> Floats:
-    """Return a column's number of each item: the mean over its trials that have a number, NaN if none has.
+    """Return each item's number in the column `name`: the mean over its trials with a number, NaN if none has one.
+
+    If the table has no such column, all numbers are NaN.
 
     Example: the trials of an item have 1, 0 and no number; the item's number is 0.5.
     """
@@ -272,6 +274,8 @@ def rows_needed(metric: MetricComparison, margin: float) -> int | None:
 def rows_for_verdict(metric: MetricComparison, bounds: tuple[float, float] | None) -> int:
     """Return about how many rows a verdict needs: at least 10, and enough to detect 20% of the metric's range.
 
+    With clusters, the rows are enough for 10 clusters. `bounds` is the metric's range; None if it has no range.
+
     Example: 100 rows detect a difference of 40 points. To detect 20 points, four times as many are needed: 400.
     """
     difference = metric.difference
@@ -318,10 +322,10 @@ def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | Non
     adjusted: list[float | None] = [None] * len(metrics)
     # Two families: the primary metric decides and was chosen beforehand, so other metrics do not weaken its test.
     for primary in (True, False):
-        places = [place for place, metric in enumerate(metrics) if metric.primary is primary]
-        p_values = correct_by_holm([(metrics[place].p_value, metrics[place].moved) for place in places])
-        for place, p_value in zip(places, p_values, strict=True):
-            adjusted[place] = p_value
+        family = [index for index, metric in enumerate(metrics) if metric.primary is primary]
+        p_values = correct_by_holm([(metrics[index].p_value, metrics[index].moved) for index in family])
+        for index, p_value in zip(family, p_values, strict=True):
+            adjusted[index] = p_value
 
     return adjusted
 
@@ -344,7 +348,7 @@ _LARGE_EFFECT = 0.8  # standard deviations, see COARSE
 def decide(
     metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None
 ) -> tuple[MetricVerdict, str]:
-    """Return the verdict on a tested metric without one, and its reason or "".
+    """Return the verdict on a tested metric that has no verdict yet, and its reason or "".
 
     Better or worse: the corrected p-value is below 1 − confidence, and the interval does not contain 0. Otherwise the
     verdict is no difference shown, or too little data if these rows could not show even a large difference. `bounds` is
@@ -402,7 +406,7 @@ def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_b
 def _detects_only_large(metric: MetricComparison, bounds: tuple[float, float] | None) -> bool:
     """Return True if these rows can show only differences above 20% of the range, or 0.8 standard deviations.
 
-    `bounds` is the metric's range, None if no range is known.
+    True also if verdicts can show no difference at all. `bounds` is the metric's range, None if no range is known.
     """
     detectable, difference = metric.detectable, metric.difference
     if metric.b is not None:  # verdicts

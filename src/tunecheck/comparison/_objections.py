@@ -189,8 +189,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
         others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
         if others:
-            text = f"other evaluators differ between the runs: {', '.join(others)}"
-            yield Objection("evaluator_changed", text)
+            yield Objection("evaluator_changed", f"other evaluators differ between the runs: {', '.join(others)}")
 
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
@@ -326,7 +325,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         if ((base ^ new) & self._sides.both).any():
             # Verdicts that serving has made fail are unknown as well, in the run in which only it had the problem.
             unknown_base, unknown_new = self._unknown_masks
-            effect = self._effect_of_unknown(unknown_base | base & ~new, unknown_new | new & ~base)
+            effect = self._effect_of_unknown(unknown_base | (base & ~new), unknown_new | (new & ~base))
             counts = f"{new.sum():,} in {self.new_name}, {base.sum():,} in {self.base_name}"
             yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
@@ -379,9 +378,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return (low, high) if self.metric.higher_is_better else (high, low)
 
     def _with_extremes(self, base: measuring.Mask, new: measuring.Mask, *, favours_new: bool) -> measuring.PairedValues:
-        """Return the metric's numbers with extreme values on each run's masked pairs.
+        """Return the metric's numbers with an extreme value in place of the number of each masked pair.
 
-        With `favours_new`, the base gets the worst value and the new run the best; otherwise the other way round.
+        `base` and `new` mask the pairs whose number is replaced in that run. With `favours_new`, the base gets the
+        worst value and the new run the best; otherwise the other way round.
         """
         worst, best = self._worst_and_best
         base_value, new_value = (worst, best) if favours_new else (best, worst)

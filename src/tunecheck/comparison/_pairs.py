@@ -63,6 +63,9 @@ class Pairing(msgspec.Struct, frozen=True):
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' rows: by id and content, then by content; or with `pair_by` "id" by id alone.
 
+    Rows are also paired by id alone if a row has no known content, or if the runs come from different programs and
+    no content is equal.
+
     Raises:
         NothingPairsError: no item of one run is in the other.
     """
@@ -109,7 +112,7 @@ ItemsWithKeys = Iterable[tuple[int, object]]
 
 
 def _items_with_keys(table: RunTable, contents: bool) -> ItemsWithKeys:
-    """Return each item's number with its key: its id, or its id and content."""
+    """Return each item's number with its key: its id, or with `contents` its id and content."""
     ids = table.items.ids
     return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
 
@@ -316,7 +319,7 @@ def _tags_of_label(label: str | None) -> list[str]:
 
 
 class Runs:
-    """Runs in order, one of them the base, and the pair of each other run with the base, by the run's place."""
+    """Runs in order, one of them the base, and the pair of each other run with the base, by the run's position."""
 
     def __init__(self, tables: Sequence[RunTable], settings: measuring.ComparisonSettings, base: int = 0) -> None:
         """Pair the tables; `base` is the position of the base among them.
@@ -325,10 +328,10 @@ class Runs:
             NothingPairsError: a run has no row in common with the base.
             ConfigurationError: two tables are of the same run.
         """
-        places = [table.info.place for table in tables if table.info.place != "memory"]
-        for place in places:
-            if places.count(place) > 1:
-                raise ConfigurationError(f"the run {place} is given twice: give each run once")
+        folders = [table.info.place for table in tables if table.info.place != "memory"]
+        for folder in folders:
+            if folders.count(folder) > 1:
+                raise ConfigurationError(f"the run {folder} is given twice: give each run once")
 
         self.tables, self.settings = tables, settings
         self.base_place, self.base = base, tables[base]

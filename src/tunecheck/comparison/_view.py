@@ -64,10 +64,9 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
 
     most = None if details else _BRIEF_OBJECTIONS
-    parts: list[views.Part] = [_runs_table(comparison)]
-    parts.append(Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, most)]))
+    decision = Text([*_warning_texts(comparison), *_decision_texts(comparison.decision, most)])
     others = _detailed_parts(comparison, rows) if details else _brief_parts(comparison, min(rows, _BRIEF_ROWS))
-    return views.View(title, [*parts, *_charts(decided, comparison), *others], notes, checks)
+    return views.View(title, [_runs_table(comparison), decision, *_charts(decided, comparison), *others], notes, checks)
 
 
 def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
@@ -79,7 +78,10 @@ def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
 
 
 def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
-    """Yield the rest of a page of about 30 lines: the causes that grew, the first regressed rows, and hints."""
+    """Yield the parts below the decision on the brief page: causes (grown ones first), regressed rows, and hints.
+
+    The whole page has about 30 lines. At most `rows` regressed rows are shown.
+    """
     decided = comparison.decided
     if decided.causes:  # those that grew come first, then those that shrank
         causes = sorted(decided.causes, key=lambda cause: (cause.new <= cause.base, -abs(cause.new - cause.base)))
@@ -105,7 +107,7 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 
 
 def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
-    """Yield the rest of the page with all details; `rows` is the most rows shown from each list."""
+    """Yield the parts below the decision on the page with all details; each list shows at most `rows` rows."""
     decided, best = comparison.decided, comparison.best
     verdicts = [*_verdict_texts(decided)]
     if verdicts:

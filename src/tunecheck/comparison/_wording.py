@@ -75,14 +75,16 @@ def size_text(kind: Kind, value: float | None) -> str:
 
 
 def _size(kind: Kind, value: float) -> str:
+    """Format a number of points for a pass rate, any other number with few digits."""
     return f"{100 * value:.1f}" if kind == "binary" else number_text(float(value))
 
 
 def p_text(value: float | None) -> str:
-    """Format a p-value, as `0.025` or `<0.001`."""
+    """Format a p-value, as `0.025`, `<0.001` or `1` (from 0.995)."""
     if value is None:
         return NOTHING
-    return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.995 else "1"
+    rounded = f"{value:.3f}" if value < 0.995 else "1"
+    return "<0.001" if value < 0.001 else rounded
 
 
 def headline(metric: results.MetricComparison) -> str:
@@ -100,7 +102,8 @@ def change_text(kind: Kind, compared: results.MetricComparison | results.Part) -
 def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> str:
     """Format a difference with its interval if it has one, as `−4.7 points (−8.1 to −1.3)`; `unit`: say "points"."""
     interval = interval_text(kind, difference)
-    return difference_text(kind, difference.value, unit=unit) + f" ({interval})" * (interval != NOTHING)
+    text = difference_text(kind, difference.value, unit=unit)
+    return text if interval == NOTHING else f"{text} ({interval})"
 
 
 def judge_text(metric: results.MetricComparison) -> str:
@@ -125,7 +128,7 @@ def margin_text(metric: results.MetricComparison) -> str:
 
 
 def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
-    """Yield sentences on a run's early decision and its figures; `resuming` is what asks all other rows."""
+    """Yield sentences on a run's early decision and its figures; `resuming` is the command for the other rows."""
     if not decision.stopped:
         yield f"not decided early: all {plural(decision.of, 'row')} ran, as in any complete run"
         return
@@ -219,13 +222,16 @@ _OTHER_CHOICES = _CHOICES | {
 
 
 def needed_text(pairs: int, rows: int | None) -> str:
-    """Say about how many more rows would decide with the difference that was found, to two digits.
+    """Say about how many more rows would decide if the difference stays as found, to two digits.
+
+    `pairs` rows were compared. With `rows` in all, the comparison would be decided; None if no number of rows would do.
 
     Example: 1,000 pairs, and 4,140 rows that would decide: 3,140 more, given as `about 3,200 more rows like these …`.
     """
     if rows is None:
         return "more rows like these would not decide it; another margin may"
 
+    # Rounded up to two digits.
     more = max(1, rows - pairs)
     unit = 10 ** max(0, len(str(more)) - 2)
     return f"about {plural(-(-more // unit) * unit, 'more row')} like these would decide it if the difference stays"

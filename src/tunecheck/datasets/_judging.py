@@ -79,7 +79,9 @@ def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[J
     for index, value in enumerate(_list(row, "alternative_ground_truths")):
         column = f"alternative_ground_truths[{index}]"
         truth = [as_list(turn, f"{column}[{number}]") for number, turn in enumerate(as_list(value, column))]
-        yield truth if len(truth) == turns else refuse(f"{column} must have {turns} turns, as many as ground_truth")
+        if len(truth) != turns:
+            refuse(f"{column} must have {turns} turns, as many as ground_truth")
+        yield truth
 
 
 def may_be_left_out(options: JSON) -> bool:

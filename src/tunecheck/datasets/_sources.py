@@ -144,6 +144,7 @@ class FileSource(Source):
             DataError: the file is UTF-16 or UTF-32.
         """
         raw = self.raw_chunks(digest)
+        # This loop runs once, because its end yields all further pieces. It does not run for an empty file.
         for first in raw:
             # The first bytes show the encoding. Their byte order mark, if any, is no content.
             start = first[:64]
@@ -446,6 +447,7 @@ def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
     """Return defaults as the text of a data file's YAML file, without empty entries."""
     import yaml
 
+    # The YAML file has the entries of the conversation at its top, and no `places`, which are for errors only.
     fields = dataclasses.asdict(defaults)
     conversation, _ = fields.pop("conversation"), fields.pop("places")
     entries = {"description": description, **fields, **conversation}

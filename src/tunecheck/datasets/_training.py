@@ -151,7 +151,7 @@ class Turns:
             raise self.error("the assistant's message has neither text nor calls: add one of them")
 
         # All turns after a question are counted, so that the number in a row's id is that of its turn.
-        self._turn += self._asked
+        self._turn += int(self._asked)
         if trained and self._asked:
             self._add_row(_expected_answer(text, calls))
 
@@ -238,7 +238,8 @@ def as_object_list(value: JSON, key: str) -> list[JSON]:
         except ValueError as error:
             raise ConversationError(f"{key} is not JSON: {error}") from None
 
-    items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
+    value = [] if value is None else value
+    items: list[JSON] = value if isinstance(value, list) else [value]
     if not all(isinstance(item, dict) for item in items):
         raise ConversationError(f"{key} must be a list of objects")
     return items
@@ -279,9 +280,10 @@ _READ = frozenset(("role", "content", "weight", *_CALL_KEYS))
 
 
 def is_chat(record: Record) -> bool:
-    """Return True for a record of a chat training file: it ends with the assistant or has a preferred answer.
+    """Return True for a record of a chat training file.
 
-    A record with columns of evaluation rows is not one.
+    Its preferred answer, or without one its `messages`, is a list that ends with a message of the assistant. A record
+    with columns of evaluation rows, such as `query`, is not one.
     """
     if _OF_ROWS & record.keys():
         return False
@@ -295,9 +297,12 @@ def is_chat(record: Record) -> bool:
 def chat_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one conversation, one for each of the assistant's turns that the model is trained on.
 
+    `number` is the record's number in the file, for the ids of the rows.
+
     Raises:
         ConversationError: the record is not a conversation, or one of its messages cannot be read.
     """
+    # OpenAI's preferences have the messages and the tools in `input`.
     preferred = record.get("input")
     asked = preferred if isinstance(preferred, dict) else record
     given = asked.get("tools") or asked.get("functions")
@@ -314,29 +319,30 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the messages before the trained part, and those of the trained part.
 
-    Without a prompt, the beginning that the chosen and the rejected answer share counts as the prompt.
+    Without a preferred answer, all messages are the trained part. With one but without a prompt, the beginning that the
+    chosen and the rejected answer share counts as the prompt.
 
     Raises:
         ConversationError: messages are missing or of another form.
     """
     answer = next((key for key in _ANSWERS if record.get(key) is not None), None)
     if answer is None:
-        return [], _object_list(asked, "messages", "user")
+        return [], _message_list(asked, "messages", "user")
 
-    after = _object_list(record, answer, "assistant")
+    after = _message_list(record, answer, "assistant")
     if asked.get("messages") is not None:
-        return _object_list(asked, "messages", "user"), after
+        return _message_list(asked, "messages", "user"), after
     if record.get("prompt") is not None:
-        return _object_list(record, "prompt", "user"), after
+        return _message_list(record, "prompt", "user"), after
 
-    rejected = _object_list(record, "rejected", "assistant")
+    rejected = _message_list(record, "rejected", "assistant")
     # TRL's implicit prompt: both answers begin with the same messages.
     pairs = zip(after, rejected, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return after[:common], after[common:]
 
 
-def _object_list(record: Record, key: str, role: str) -> list[JSON]:
+def _message_list(record: Record, key: str, role: str) -> list[JSON]:
     """Return the messages under this key; a text becomes one message of this role.
 
     Raises:
@@ -411,7 +417,7 @@ CALL_EVALUATORS = ("function_call_match", "argument_match")
 
 @dataclass(frozen=True)
 class Form:
-    """One form. `fits` returns True for a record of this form; `rows` makes the rows of the record with a number.
+    """One form. `fits` returns True for a record of this form; `rows` converts a record, with its number, to rows.
 
     `with_graders` returns the form with the graders of a file; its `files` are then texts of evaluator files by path.
     `own_defaults` replace the defaults for function calls.

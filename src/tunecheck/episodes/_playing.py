@@ -157,6 +157,7 @@ class Attempt:
         return [result for item in items for result in self._make(self._read(item))]
 
     def _read(self, item: object) -> Reading:
+        """Read the calls of a ground-truth item; a benchmark's own attempt may read them otherwise."""
         return self._services.read(item)
 
     def _make(self, reading: Reading) -> list[OperationResult]:
@@ -166,6 +167,7 @@ class Attempt:
         return [self._make_read(call) for call in reading.calls]
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
+        """Make a call of the ground truth; a benchmark's own attempt may make it otherwise."""
         return self.backend.call(call)
 
 
@@ -225,8 +227,8 @@ def play(
 ) -> Episode:
     """Make the calls of each turn on the simulators; return the episode with their results.
 
-    Changes and states are recorded only in the turns `compared` (from 0; by default all), because comparing the states
-    of large simulators takes longer than a call.
+    `compared` has the numbers of the turns, from 0, whose changes and states are recorded; None for all turns.
+    Comparing the states of large simulators takes longer than a call.
     """
     episode = Episode()
     for number, calls in enumerate(turns):

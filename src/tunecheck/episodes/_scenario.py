@@ -226,7 +226,8 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
 def question_row(row: Row, tools: Tools) -> Row:
     """Return a copy of a BFCL question with its first accepted answer as ground truth, for the simulated endpoint.
 
-    Rows of other kinds are returned unchanged.
+    If the row's check is `irrelevance`, this answer has no call. If it is `relevance`, it calls the first function.
+    Rows with other checks than BFCL's single questions are returned unchanged.
     """
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
@@ -268,6 +269,7 @@ def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str
 
 
 def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
+    """Return a copy of the row with this id and with the answer as its ground truth."""
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
 
 

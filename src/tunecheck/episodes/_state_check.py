@@ -262,6 +262,7 @@ class StateCheck:
         model, truth = Attempt(self.services, given.truth, named=given.named), Attempt(self.services, given.truth)
         unused: Results = Counter()  # the model's results that no call of the ground truth has used up
         failure: RowVerdict | None = None
+        # A ground truth works if it has no call, or if at least one call succeeds.
         truth_works = not any(given.truth.turns)
         for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
             wanted = [result for result in truth.make_truth(items) if not result.error]

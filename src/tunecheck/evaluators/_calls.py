@@ -274,7 +274,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
     primary: ClassVar[str] = _FUNCTIONS
 
     def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
-        """Judge one row.
+        """Judge one row by the names of the called functions.
 
         Args:
             response: the model's answer, in any format that `tunecheck.calls.read_calls` reads.

@@ -71,6 +71,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     Raises:
         UnreadableError: a tool is called by name, but its arguments cannot be read.
     """
+    # A text of nothing but calls comes first: on lines (unless the first mark is a tag), or completely in backticks.
     if (not body.startswith("<", limit) and _take_lines(body, collector)) or _take_quoted(body, collector, read_text):
         return True
 
@@ -78,8 +79,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     text_start = 0  # end of the last call
     failures = 0
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
-        is_after_limit = candidate.start() >= limit
-        if is_after_limit and not collector.calls:
+        if candidate.start() >= limit and not collector.calls:
             break
 
         attempt = collector.empty_copy()
@@ -87,7 +87,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         try:
             position = _take_candidate(body, candidate, attempt, read_text)
         except _NoCallError as error:
-            failures += error.costly
+            failures += int(error.costly)  # only attempts that read much text count
             position = max(candidate.start() + 1, error.position)
             continue
 

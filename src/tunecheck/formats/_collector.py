@@ -142,14 +142,16 @@ class CallCollector:
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
-    def tool_of_number(self, counter: str, arguments: JSON) -> str:
-        """Return the name of the tool that these arguments fit best, for a call with a number in place of the name.
+    def tool_of_number(self, number: str, arguments: JSON) -> str:
+        """Return the name of the tool that these arguments fit best, for a call with this number in place of the name.
+
+        With a single tool, return its name even if the arguments do not fit.
 
         Raises:
             UnreadableError: no tool fits, or several tools fit equally well.
         """
         keys = set(arguments) if isinstance(arguments, dict) else set[str]()
-        # With a single tool, the call can only mean this tool, however badly its arguments fit.
+        # A negative fit means that the arguments do not fit.
         fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
         best_fit = max(fits.values(), default=0)
         fitting = [name for name, fit in fits.items() if fit == best_fit >= 0 or len(fits) == 1]
@@ -158,7 +160,7 @@ class CallCollector:
             problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"
             if fitting:
                 problem = f"{len(fitting)} tools fit its arguments equally well"
-            raise UnreadableError(f"a call has the number {quoted(counter)} in place of a name, and {problem}")
+            raise UnreadableError(f"a call has the number {quoted(number)} in place of a name, and {problem}")
 
         return fitting[0]
 
@@ -202,9 +204,12 @@ class CallCollector:
     def add(self, wire_format: str | None, name: object, arguments: object = None, call_id: object = None) -> None:
         """Add one call, or the calls in a wrapper of parallel calls.
 
-        Its arguments are an object or its JSON text; missing or empty ones are an empty object. The name with which
-        models of this format say that they call nothing adds no call, unless a tool has it. The wrapper is
+        The arguments are an object or its JSON text; missing or empty ones are an empty object. In some formats, models
+        say with a certain name that they call nothing. This name adds no call, unless a tool has it. The wrapper is
         `multi_tool_use.parallel`, with the argument `{"tool_uses": [{"recipient_name": "functions.f", …}]}`.
+
+        Raises:
+            UnreadableError: the call has no name, or its arguments cannot be read.
         """
         # The format is set before the call is checked, so that a problem has it, too.
         self.format = self.format or wire_format
@@ -230,7 +235,11 @@ class CallCollector:
         self._append(FunctionCall(plain_name, parsed, call_id if isinstance(call_id, str) else None), wire_format)
 
     def add_tool_use(self, wire_format: str | None, use: object) -> None:
-        """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
+        """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`.
+
+        Raises:
+            UnreadableError: it is not an object, has no name, or its arguments cannot be read.
+        """
         if not isinstance(use, dict):
             self.format = self.format or wire_format
             raise UnreadableError(f"call {len(self.calls) + 1} is {kind_of(use)}, not an object")
@@ -267,10 +276,10 @@ def no_call(mark: str, text: str, position: int, expected: str = "a call") -> Un
 
 
 def _parse_arguments(value: object) -> dict[str, JSON]:
-    """Return a call's arguments from an object or its JSON text; {} for None and blank text.
+    """Return a call's arguments from an object or its JSON text; {} for None, blank text and the text `null`.
 
     Raises:
-        UnreadableError: the arguments are not an object.
+        UnreadableError: the text is too long or not JSON, or the arguments are not an object.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
@@ -281,7 +290,6 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
             parsed = decode(value, MAX_DEPTH)
         except UnreadableError as error:
             raise UnreadableError(f"in the arguments, {error}") from None
-        # The JSON text `null` is read as no arguments.
         parsed = {} if parsed is None else parsed
     else:
         parsed = exact(value)

@@ -111,8 +111,12 @@ The text `{"a":Ġ1}Ċ` is read as `{"a": 1}` and a line break.
 
 
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
-    """Return the reading of a text; prose is recognised without loading the tables of all families."""
-    # A text with a plain space is not made of such pieces.
+    """Return the calls and the content of a text, in the profile's format if one is given.
+
+    Prose is recognised without loading the tables of all families.
+    """
+    # Some servers do not decode the tokenizer's vocabulary: Ġ stands for a space, Ċ for a line break. Such a text has
+    # no plain space.
     if ("Ġ" in text or "Ċ" in text) and " " not in text and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
 
@@ -231,18 +235,20 @@ def begin_row(row: RowCache | None) -> None:
 
 
 def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
-    """Return the result of `make`, cached by task and values if the values belong to the row."""
+    """Return the result of `make`, cached for the current row by task and by the identity of the values.
+
+    Nothing is cached outside of a row, or if a value is not the row's own.
+    """
     row = _row.get()
     if row is None:
         return make()
 
     key = (task, *map(id, values))
     made = row.made.get(key, _NOTHING)
-    # A value that is not the row's may be freed, and another one may get its id.
     if made is _NOTHING:
-        for value in values:
-            if value is not None and not row.holds(value):
-                return make()
+        # A value that is not the row's may be freed, and another one may get its id.
+        if not all(value is None or row.holds(value) for value in values):
+            return make()
         made = row.made[key] = make()
     return made  # type: ignore[return-value]  # the task always makes this type
 

@@ -143,7 +143,7 @@ class CallScanner(PythonScanner):
             self._takes_words = False
 
     def _quoted_text(self, prefix: str, quote: str, start: int) -> str:
-        """Read a text as Python does, or up to the first quote after which the value can end."""
+        """Read a text as Python does; if texts are not escaped, up to the first quote after which the value can end."""
         if self._escaped:
             return super()._quoted_text(prefix, quote, start)
 

@@ -52,7 +52,10 @@ class TextReader:
     profile: Profile | None = None
 
     def read(self, text: str) -> Reading:
-        """Return the calls of a text. If there is none, search again without Markdown's escapes. Never raises."""
+        """Return the calls of a text. If there is no call and tools are known, search again without Markdown's escapes.
+
+        The second reading is returned if it has calls or a problem. Never raises.
+        """
         reading = self._read(text)
         if reading.calls or not self.tools:
             return reading
@@ -78,6 +81,7 @@ class TextReader:
         except RecursionError:
             return "", text
 
+        # Some families mark the answer, too. A text without reasoning and marks is returned with its outer spaces.
         answer_mark = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
         if answer_mark:
             answer = without_end_marks(answer.removeprefix(answer_mark))
@@ -427,7 +431,9 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
 
 
 def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
-    """Refuse unclosed reasoning that contains a call, because servers end the reasoning at a call.
+    """Refuse unclosed reasoning that contains a call. Do nothing if it contains none, or one that cannot be read.
+
+    Some servers end the reasoning at a call, so the call may be meant.
 
     Raises:
         ThoughtCallError: the reasoning contains a call.

@@ -191,7 +191,7 @@ def check(candidate: Candidate, trust: Trust) -> None:
     """Check that the source that names an extension may load its workspace file; installed ones may always be loaded.
 
     Raises:
-        ConfigurationError: it may not.
+        ConfigurationError: the source may not load the file.
     """
     if (file := candidate.file) is not None:
         trust.check(file, f"load {candidate.name!r} of the {candidate.kind}", folder=file.parent.name)
@@ -273,6 +273,7 @@ def _load_with_path(maker: Candidate, path: Path) -> object:
 
 
 def _files(workspace: Path, pattern: str) -> list[Path]:
+    """Return the regular files of the workspace that match a pattern, by name."""
     return [path for path in sorted(workspace.glob(pattern)) if path.is_file()]  # opening a pipe would block
 
 

@@ -281,7 +281,8 @@ def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
 def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
     """Add each fault of an argument to the line that differs at its path, else to the first line of its function.
 
-    A line with a fault has the status "differs", unless it is "moved" or "misnamed".
+    Faults that concern a whole call, such as a missing call, are skipped. A line with a fault gets the status
+    "differs", unless it is "moved" or "misnamed".
     """
     for fault in faults:
         if fault.code in _WHOLE_CALLS:
@@ -326,8 +327,9 @@ def _argument_at(path: str, names: Iterable[str]) -> str | None:
 
 
 def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
-    """Return a line for the page: `[expected call, actual call, status, notes]`, with marks on wrong arguments.
+    """Return a line for the page: `[expected call, actual call, status, notes]`.
 
+    Arguments with a fault are marked, for example as wrong or missing. A note is the place and the text of a fault.
     `alternatives`: expected arguments are lists of accepted values.
     """
     marks: dict[str, str] = {}
@@ -337,7 +339,7 @@ def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
     for fault in line.faults:
         name = _argument_at(fault.path or "", names)
         if name is not None:
-            # A value missing within an argument makes the argument wrong, not missing.
+            # Only a fault of the whole argument has a mark of its own: a value missing inside makes the argument wrong.
             marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
         notes.append([cut(fault.path or fault.call or "", 300), _short_text(fault)])
 
@@ -360,7 +362,8 @@ def _short_text(fault: Fault) -> str:
 def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, alternatives: bool = False) -> JSON:
     """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text.
 
-    `marks` are by argument. `alternatives`: the values are lists of accepted values.
+    `marks` has the mark of each argument with a fault. `alternatives`: the values are lists of accepted values.
+    Arguments after the first ones that the page has room for are left out.
     """
     marks = marks or {}
     arguments: list[JSON] = [
@@ -569,6 +572,9 @@ def _written_call(call: JSON) -> Reading:
 
 def _expected_calls(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """Return the ground truth's calls as `[call, whether the model made the same call in this turn]`.
+
+    `made` has the canonical texts of the model's calls. A call that cannot be read is shown as text and counts as not
+    made.
 
     This is not a verdict, because other calls with the same effect are correct, too.
     """

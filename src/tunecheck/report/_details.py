@@ -218,7 +218,7 @@ class DetailReader:
     def _other_columns(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """Yield the columns that no other part of the details shows, as `[column, text]`.
 
-        The number of a shared text replaces a long text.
+        For a long text, which rows may share, `text` is its number among the shared texts.
         """
         shown = [parts.ground_truth, parts.response, None if parts.turns is None else parts.target.get("result")]
         # By identity: another column may have an equal value. Numbers and the like have no identity of their own.

@@ -64,6 +64,8 @@ def make_app(results_dir: Path, token: str) -> web.Application:
 def view(results_dir: Path, *, port: int = 0, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve a folder's pages on this machine until a signal ends the process; port 0 chooses a free port.
 
+    `on_ready` gets the address as soon as the server accepts requests.
+
     Raises:
         ConfigurationError: the folder does not exist, or the port is not available.
     """

@@ -109,8 +109,9 @@ class TableBuilder:
     def __init__(
         self, opened: tables.OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
     ) -> None:
-        """Prepare an empty table for an opened run; `read` fills it."""
+        """Prepare an empty table for an opened run; `read` fills it. The class describes the arguments."""
         self._opened, self._answers, self._known_contents = opened, answers, known_contents
+        # The user's choice, else the data's choice of no clusters. With None, plug-ins and the data are asked later.
         self._cluster = tables.NONE if cluster is None and opened.cluster == tables.NONE else cluster
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
@@ -237,10 +238,10 @@ class TableBuilder:
 
         Values that the table does not need stay JSON text, which is much faster.
         """
-        keys, needed = all_keys = [*self._keys], self._needed_keys()
-        if all_keys != self._decoder_keys:
+        keys, needed = [*self._keys], self._needed_keys()
+        if (keys, needed) != self._decoder_keys:
             kinds = {key: Any if key in needed else msgspec.Raw for key in keys}
-            self._decoder_keys = all_keys
+            self._decoder_keys = keys, needed
             self._decoder = _row_decoder(kinds) if len(keys) <= _MOST_KEYS else None
 
         if self._decoder is None:
@@ -584,7 +585,8 @@ class EvaluatorPart(tables.EvaluatorColumns):
 
         Return None, and count the key as left out, if the evaluator already has 300 columns.
         """
-        name = f"{self.name}.{key.replace('[', '(').replace(']', ')')}"  # brackets after a metric name a slice
+        # In the name of a metric, brackets would be read as a slice.
+        name = f"{self.name}.{key.replace('[', '(').replace(']', ')')}"
 
         if name not in metrics and len(self.columns) >= _MOST_COLUMNS:
             self.left_out += 1

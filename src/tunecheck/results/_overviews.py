@@ -119,6 +119,7 @@ class FirstScreen(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> tuple[str, str, str]:
+        """The three sentences above the table, in order."""
         return self.passed, self.cause, self.next_step
 
 
@@ -244,7 +245,9 @@ def unit_of(metrics: Metrics) -> str:
 
 
 def _passed_sentence(figure: MainFigure, metrics: Metrics, *, by_judge: bool) -> str:
-    """Return the sentence on one evaluator: how many rows passed, or its mean; `by_judge` marks a model's verdicts.
+    """Return the sentence on one evaluator: how many rows passed, else its mean; or that it scored no row.
+
+    `by_judge`: the verdicts are a model's, and the sentence says so.
 
     For example `rouge: 9 of 9 rows passed (100.0%); not applicable to 11 rows.`
     """
@@ -366,12 +369,15 @@ def _next_step(
 
 
 def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
-    """Return the latest earlier run with real answers on the same data and with equal common evaluators, or None."""
+    """Return the latest earlier run that this run can be compared with; None if there is none among the last 20.
+
+    It has real answers on the same data, not only failed rows, and shares an evaluator with this run. All shared
+    evaluators are equal.
+    """
     before = [*takewhile(lambda listed: listed.id != run.id, list_runs(run.folder.parent))]
     for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
         with suppress(ConfigurationError):
             other = earlier.manifest()
-            # The same data, real answers, and common evaluators that are all unchanged.
             has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
             mine, theirs = manifest.evaluators, other.evaluators
             is_alike = [mine[name].fingerprint == theirs[name].fingerprint for name in mine.keys() & theirs.keys()]
@@ -427,6 +433,7 @@ def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[l
 
 
 def _count(value: JSON) -> int:
+    """Return a count from a file; 0 if it is missing."""
     return value if isinstance(value, int) else 0
 
 
@@ -520,8 +527,7 @@ def describe_run(run: Run) -> RunLine:
             line.is_finished, line.rows, line.failed_rows = True, summary.get("rows"), summary.get("failed_rows")
             line.cost = _cost(summary.get("usage"))
             for name, entry in manifest.evaluators.items():
-                uncalibrated = is_uncalibrated(run.folder.parent, entry)
-                figure = main_figure_of(name, entry, metrics, is_uncalibrated=uncalibrated)
+                figure = main_figure_of(name, entry, metrics, is_uncalibrated=is_uncalibrated(run.folder.parent, entry))
                 line.figures.append(with_interval(figure, metrics))
     except (ConfigurationError, OSError) as error:
         line.status = "unreadable" if isinstance(error, NewerFileError) else line.status

@@ -122,7 +122,7 @@ def _are_clusters(name: str, labels: Labels) -> bool:
     values, rows = _count_values(labels), len(labels) - labels.count(None)
     least_values, most_rows = (2, rows) if name == _PREFERRED else (_LEAST_VALUES, _MOST_ROWS)
 
-    # Values that never repeat, such as the ids of requests, are no clusters.
+    # `values < rows` excludes values that never repeat, such as the ids of requests.
     return may_cluster(name) and least_values <= values < rows <= most_rows * values
 
 

@@ -215,10 +215,10 @@ def operations_of(simulator: type) -> Mapping[str, Operation]:
 
 
 def _operation(name: str, method: Callable[..., object]) -> Operation:
-    """Return a marked method as an operation.
+    """Return the operation of a method that is marked as a tool.
 
     Raises:
-        PluginError: it has *args, **kwargs or positional-only parameters.
+        PluginError: the method has *args, **kwargs or positional-only parameters.
     """
     parameters = list(inspect.signature(method).parameters.values())[1:]  # without self
     by_position = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]

@@ -49,9 +49,9 @@ from ._estimates import (
 )
 from ._paired import (
     FLIPS as FLIPS,
-    filled as filled,
     flip_counts as flip_counts,
     flip_scores as flip_scores,
+    make_paired_scores as make_paired_scores,
     paired_binary as paired_binary,
     paired_scores as paired_scores,
 )

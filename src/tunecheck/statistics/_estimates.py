@@ -122,10 +122,10 @@ def as_codes(labels: Iterable[Hashable]) -> Codes:
 def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
     """Group rows with equal labels; a row labelled None is a group by itself.
 
-    Return None if no group has two rows: then all rows are independent.
+    Return None without labels or if no group has two rows: then all rows are independent.
 
     Raises:
-        ValueError: there is not one label for every row.
+        ValueError: there are more or fewer labels than rows.
     """
     if labels is None:
         return None
@@ -300,8 +300,8 @@ def with_score_interval(
 ) -> Estimate:
     """Return the mean `value` of rows with a score interval; with groups, for the effective number of rows.
 
-    `interval` takes a number of rows and a half-width in standard errors. `plain_error` is the standard error of
-    independent rows.
+    `interval` takes a number of rows and a half-width in standard errors; `method` is its name in the result.
+    `plain_error` is the standard error of independent rows. With a single cluster there is no interval.
     """
     n = len(values)
     z = normal_quantile(confidence)
@@ -375,14 +375,12 @@ def means(
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
 
     degrees = [_degrees_of_freedom(values, groups) for values in columns]
-    bootstrapped = [
-        number for number, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[number])
-    ]
+    resampled = [column for column, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[column])]
 
     intervals: dict[int, Bounds] = {}
-    if bootstrapped:
-        together = numpy.column_stack([columns[column] for column in bootstrapped])
-        intervals = dict(zip(bootstrapped, bca_intervals(together, confidence, seed, resamples), strict=True))
+    if resampled:
+        together = numpy.column_stack([columns[column] for column in resampled])
+        intervals = dict(zip(resampled, bca_intervals(together, confidence, seed, resamples), strict=True))
 
     return [
         _mean(values, limits, groups, confidence, degrees[column], intervals.get(column))

@@ -78,7 +78,11 @@ def paired_binary(
 
 
 def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None) -> dict[str, float | None]:
-    """Return the p-values of McNemar's test (with clusters, of a sign-flip test); None without enough data."""
+    """Return the p-values of McNemar's test; with clusters, those of a sign-flip test.
+
+    `b` and `c` count the rows that only the base and only the new run passed. The p-values are None if there are no
+    rows, or only one cluster.
+    """
     exact = mid = None
     if groups is None and len(change):
         exact, mid = distributions.mcnemar(b, c)
@@ -130,7 +134,7 @@ def paired_scores(
         new: the other run's scores of the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
         bounds: the lowest and the highest score that the metric can give. Without them, and if no row differs, scores
-        range from 0 to the largest one.
+            range from 0 to the largest one.
         confidence: level of the two-sided intervals, between 0 and 1.
         seed: seed of all random draws; the same seed gives the same figures.
         resamples: number of bootstrap samples.
@@ -157,10 +161,11 @@ def paired_scores(
     if difference.value is not None and not is_one_cluster:
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
 
-    return filled(change, groups, (base_mean, new_mean, difference), flipped, "" if groups is None else " of clusters")
+    units = "" if groups is None else " of clusters"
+    return make_paired_scores(change, groups, (base_mean, new_mean, difference), flipped, units)
 
 
-def filled(
+def make_paired_scores(
     change: estimates.Floats,
     groups: estimates.RowGroups | None,
     figures: tuple[Estimate, Estimate, Estimate],
@@ -169,7 +174,8 @@ def filled(
 ) -> PairedScores:
     """Return the result, built from its figures and the sign-flip test.
 
-    `figures` are those of the base, of the new run and of the difference. `units` completes the test's name.
+    `change` has the difference of each row. `figures` are those of the base, of the new run and of the difference.
+    `flipped` is the test, or None if there is too little data. `units` completes its name, for example " of clusters".
     """
     base_mean, new_mean, difference = figures
     return PairedScores(

@@ -219,14 +219,15 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     columns = [*range(len(sizes))]
     narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
 
+    # Numbers must not be wrapped; the first column has the names of the rows.
     has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
+    has_long_identifiers = sizes[0] > width // 2 and _is_list_of_identifiers(table)
 
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         # Each piece repeats the first column, which may shrink to its longest word.
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
-        for group in _columns_that_fit(sizes, width, least):
-            yield _grid(table, group, sizes, width)
-    elif sum(sizes) > width + _BETWEEN and sizes[0] > width // 2 and _is_list_of_identifiers(table):
+        yield from (_grid(table, group, sizes, width) for group in _columns_that_fit(sizes, width, least))
+    elif sum(sizes) > width + _BETWEEN and has_long_identifiers:
         yield from _stacked_rows(table, width)
     else:
         yield _grid(table, columns, sizes, width)

@@ -103,9 +103,10 @@ def _check_settings(
     given: frozenset[str],
     trust: Trust | None,
 ) -> None:
-    """Check an evaluator's settings before it is created: parameters exist, have the right types, and none is missing.
+    """Check an evaluator's settings: parameters exist, have the right types, and no required one is missing.
 
-    `given` are the parameters that other options than --set fill.
+    `make` creates the evaluator, an instance of `kind`, from the settings of --set and from the `given` parameters,
+    which --judge fills. A judge's model cannot be a setting. The code of a call format's profile needs `trust`.
 
     Raises:
         ConfigurationError: a setting is wrong; the text names the option.
@@ -123,6 +124,7 @@ def _check_settings(
         hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
 
     for key, value in settings.items():
+        # Without --judge, `model` may be a parameter of the evaluator's own.
         if key in given or key == "model_config" or (given and key == "model"):
             raise ConfigurationError(f"--set {name}.{key} cannot set the model of a judge: name the model with --judge")
 

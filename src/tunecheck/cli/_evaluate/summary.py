@@ -295,7 +295,7 @@ def _header(page: RunPage) -> views.Text:
 def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Table:
     """Return the table of evaluators' figures: over all rows, and by kind of row if there are several.
 
-    With `intervals`, a column shows them next to the main figures.
+    `intervals` has the text of each evaluator's interval by name. A column shows them next to the main figures.
     """
     kinds = dict(sorted(page.kinds.items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows

@@ -133,7 +133,8 @@ def resolve_output(
     """Decide how the judge's answer is read: which keys are score and reason, which scores are possible, which pass.
 
     The `wanted` settings come before the prompt's `outputs:`. `stem` is the default name of the metric. `schemas` are
-    required outputs besides the score; if the prompt declares them, they replace the prompt's own schemas.
+    outputs that the evaluator reads besides the score. If the prompt declares these outputs, they are required, and
+    `schemas` replace the prompt's own. The default threshold is the middle of the range.
 
     Raises:
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
@@ -189,8 +190,10 @@ def place_of(prompt: Prompt) -> str:
 def _score_key(prompt: Prompt, metric: str) -> str:
     """Return the answer's key of the score: the metric's name or a usual one, else the only number among the outputs.
 
+    A prompt without outputs has the key "score".
+
     Raises:
-        ConfigurationError: it cannot be decided.
+        ConfigurationError: no output has such a name, and several outputs or none are numbers.
     """
     outputs = prompt.outputs
     if not outputs:
@@ -211,15 +214,15 @@ def _score_key(prompt: Prompt, metric: str) -> str:
 
 
 def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:
-    """Return the score of each word if the score is a word; empty if it is a number or a boolean.
+    """Return the number of each word that the score may be; empty if the score is a number or a boolean.
 
-    Words that mean yes or no need no declaration.
+    These are the declared labels. Words that mean yes or no need no declaration.
 
     Raises:
         ConfigurationError: the score is a word of another kind, and no labels are declared.
     """
     if output.labels is not None:
-        return {label: float(worth) for label, worth in output.labels.items()}
+        return {label: float(number) for label, number in output.labels.items()}
 
     words = schema.get("enum")
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
@@ -237,14 +240,16 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:
-    """Return the lowest and highest possible score by kind, labels or schema; None if neither bounds it."""
+    """Return the lowest and highest possible score; None if nothing says it.
+
+    Yes or no is 0 to 1. Otherwise the labels or the schema's `enum` say it, else the schema's `minimum` and `maximum`.
+    """
     if kind == "binary":
         return (0.0, 1.0)
 
     choices = schema.get("enum")
-    # The scores that the answer may have: of the labels, or the numbers of an `enum`.
-    worths: list[JSON] = [*labels.values()] or (choices if isinstance(choices, list) else [])
-    numbers = [float(value) for value in worths if is_number(value)]
+    possible: list[JSON] = [*labels.values()] or (choices if isinstance(choices, list) else [])
+    numbers = [float(value) for value in possible if is_number(value)]
     if numbers and min(numbers) < max(numbers):
         return (min(numbers), max(numbers))
 
@@ -546,7 +551,10 @@ def _from_objects(text: str, output: ResolvedOutput) -> list[_Candidate]:
 
 
 def _scored_objects(value: JSON, output: ResolvedOutput, depth: int) -> Iterator[_Candidate]:
-    """Yield the objects with a score in a value, down to a few levels. Each also has the entries of outer objects."""
+    """Yield the objects with a score in a value, down to a few levels. Each also has the entries of outer objects.
+
+    `depth` is the number of objects and lists around the value. A text counts as the first object in it.
+    """
     if isinstance(value, str) and value.lstrip().startswith("{"):  # the arguments of a call
         value = next(_objects(value), None)
     if isinstance(value, list) and depth < _DEEPEST:

@@ -189,6 +189,9 @@ class PromptyEvaluator(Evaluator):
         """Load the prompt, find the judge's model, and prepare how its answers are read, without a request.
 
         The class describes the arguments.
+
+        Raises:
+            ConfigurationError: an argument, the prompt or the model is wrong.
         """
         if model is not None and model_config is not None:
             raise ConfigurationError("model and model_config are the same parameter: leave one of them out")

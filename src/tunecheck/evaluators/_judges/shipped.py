@@ -266,10 +266,10 @@ class DifferenceEvaluator(_CallsJudge):
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
         """Return how the score contradicts the listed differences, or None if it fits them."""
         listed = _valid_differences(values)
-        matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
         # Only a difference in wording may go with a score of 1.
-        if matters is not None and score == 1:
-            return f"the score is 1, and yet a difference of kind {matters!r} is listed"
+        kind = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
+        if kind is not None and score == 1:
+            return f"the score is 1, and yet a difference of kind {kind!r} is listed"
 
         if values.get("differences") == [] and score < _NOTHING_DIFFERS_FROM:
             return f"the score is {score:g}, and yet no difference is listed"
@@ -313,7 +313,7 @@ def _calls_or_text(reading: Reading, value: object, tool_definitions: object) ->
 
 
 def _fault(difference: Mapping[str, JSON]) -> Fault:
-    """Return a difference that the model listed as a fault."""
+    """Return the fault for one of the differences that the judge listed."""
     where = difference["where"]
     return Fault(
         code=f"judged.{str(difference['kind']).replace(' ', '_')}",
