@@ -152,6 +152,7 @@ def read_usage(reply: JSON) -> Usage:
     usage = next((value for value in listed if isinstance(value, dict)), {})
 
     input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    # Gemini counts reasoning beside the output, not in details.
     output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
     reasoning = _token_count(output_details, "reasoning_tokens", "thoughtsTokenCount")
     cache_read = _token_count(usage, "cache_read_input_tokens", "cacheReadInputTokens")
@@ -564,7 +565,7 @@ class _StreamedAnswer:
     """The part of an answer received so far. Only the first choice is read.
 
     `envelope` has the fields of the reply around the choices, such as its id and model. `begun`: a piece of the choice
-    has arrived. `other_events` is the number of events without choices.
+    has arrived. `has_other_events`: some events have neither choices nor belong to the Responses API.
     """
 
     envelope: dict[str, JSON] = field(default_factory=dict)
@@ -574,14 +575,14 @@ class _StreamedAnswer:
     error: JSON = None
     begun: bool = False
     done: bool = False
-    other_events: int = 0
+    has_other_events: bool = False
 
     def add(self, piece: Mapping[str, JSON]) -> bool:
         """Add a piece of the stream. Return whether it contained reasoning, text or a call."""
         # An event without choices: a keep-alive, an event of the Responses API, or another protocol.
         if "choices" not in piece:
             kind = str(piece.get("type"))
-            self.other_events += not kind.startswith("response.")
+            self.has_other_events = self.has_other_events or not kind.startswith("response.")
             return kind.startswith("response.") and kind.endswith(".delta")
 
         self.envelope = self.envelope or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
@@ -614,7 +615,7 @@ class _StreamedAnswer:
         Raises:
             UnreadableReplyError: the stream has another form, or ended before the answer.
         """
-        if not self.begun and self.other_events:
+        if not self.begun and self.has_other_events:
             raise UnreadableReplyError(
                 "the streamed reply is not a chat completion: check the endpoint's url, or turn off streaming in the "
                 "service",

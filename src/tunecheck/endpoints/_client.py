@@ -157,7 +157,7 @@ class Client:
 
         Raises:
             EndpointError: the call failed after all retries.
-            StopRunError: this call and the calls before it were refused.
+            StopRunError: this call and the calls before it were refused, or the budget is spent.
         """
         # Objects such as connections and locks belong to one event loop.
         state = self._states.here(self._new_state)

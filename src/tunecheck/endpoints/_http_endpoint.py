@@ -138,7 +138,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Check the definition, resolve its secrets, and prepare the client. Nothing is sent."""
+        """Check the definition, resolve its secrets, and prepare the client. Nothing is sent.
+
+        Raises:
+            ConfigurationError: a key or value of the definition is wrong, or an environment variable is not set.
+            MissingExtraError: azure-identity is needed but not installed.
+        """
         assert self.config_type is not None
         self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
@@ -354,7 +359,14 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def _post(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
-        """Post a body, with the client's retries. Return the completion with its tokens and times, and the reply."""
+        """Post a body, with the client's retries. Return the completion with its tokens and times, and the reply.
+
+        `key` is the idempotency key, `sent_at` the simulated time of the request. `parameters` are those in the body.
+
+        Raises:
+            EndpointError: the call failed.
+            StopRunError: too many calls were refused, or the budget is spent.
+        """
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:
@@ -474,7 +486,10 @@ def cut_off_thinking(completion: Completion) -> bool:
 
 
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
-    """Change the role of system messages; for `user`, put their text before the user's first message."""
+    """Return the messages with another role for system messages: `developer` or `user`.
+
+    For `user`, their contents are put before that of the user's first message. Without one, they become user messages.
+    """
     if role == "developer":
         return [{**message, "role": role} if message.get("role") == "system" else message for message in messages]
 
@@ -526,8 +541,8 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
     """Return the value to send for a header.
 
     Raises:
-        ConfigurationError: the name or value is invalid, or the header looks secret and does not refer to the
-            environment.
+        ConfigurationError: the name or value is invalid, Tunecheck itself sets the header, or the header looks secret
+            and does not refer to the environment.
     """
     if not is_header_name(name):
         raise place.error(f"{name!r} is not a header's name: use letters, digits, - and _")

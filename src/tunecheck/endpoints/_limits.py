@@ -84,7 +84,10 @@ class TokenBucket:
         return bucket
 
     async def take(self, units: float) -> EndCall:
-        """Wait until this many units are available and take them. Call the result at the end with the units used."""
+        """Wait until this many units are available and take them. Call the result at the end with the units used.
+
+        More units than the bucket holds are given from a full bucket, whose level then is negative.
+        """
         async with self._lock:
             # A sum of small floats may stay just below the units, so a tiny rest counts as available.
             while (missing := min(units, self._capacity) - self._refill()) > 1e-9:

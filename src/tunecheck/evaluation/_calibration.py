@@ -247,6 +247,7 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
     Raises:
         ConfigurationError: A label does not fit; the message names the row.
     """
+    # A label such as 1 fits both kinds, until another label excludes one.
     possible = [*_KINDS] if wanted is None else [wanted]
     for row_id, label in labels:
         possible = [kind for kind in possible if (as_number if kind == "score" else as_pass_or_fail)(label) is not None]

@@ -90,8 +90,8 @@ def _first_result(own: Value | None, of_parent: Value | None, *, is_new: bool = 
     """Return this run's result, else the parent run's, or None; `is_new`: this session has computed the run's own."""
     was_inherited = of_parent is not None
     if own is not None:
-        return ReusableResult(own, False, paid_elsewhere=was_inherited, reused=was_inherited or not is_new)
-    return None if of_parent is None else ReusableResult(of_parent, True, paid_elsewhere=True, reused=True)
+        return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=was_inherited or not is_new)
+    return None if of_parent is None else ReusableResult(of_parent, is_inherited=True, paid_elsewhere=True, reused=True)
 
 
 class CachedResults:
@@ -158,7 +158,10 @@ class RunCalls:
     def __init__(
         self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget, shared: SharedCalls | None = None
     ) -> None:
-        """Count the calls that this run paid for before an interruption, and prepare for new ones."""
+        """Count the calls that this run paid for before an interruption, and prepare for new ones.
+
+        `shared` has the answers of other tasks if the run is distributed.
+        """
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
         """True if an answer comes from a simulated endpoint."""

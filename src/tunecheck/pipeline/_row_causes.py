@@ -373,7 +373,7 @@ def _answer_causes(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield the causes of failure that the answer alone shows, in any order."""
     yield from _ending_faults(answer)
 
-    token = "".join(_TOKEN.findall(answer.text)[:1])
+    token = "".join(_TOKEN.findall(answer.text)[:1])  # the first one, or an empty text
     if answer.echoes_prompt:
         yield Fault(code="echoed_prompt", actual=answer.text)
     elif token and answer.expects_text and not any(token in said for said in (answer.truth.text, *answer.prompt)):
@@ -415,7 +415,7 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     reasoning = answer.columns.get("reasoning")
     says_nothing_else = not answer.text.strip() and reason not in symptoms.CUT_OFF
     if isinstance(reasoning, str) and says_nothing_else:
-        for call in cached_reading(reasoning, answer.tools).complete_calls[:1]:
+        for call in cached_reading(reasoning, answer.tools).complete_calls[:1]:  # the first one, if there is any
             return Fault(code="call_in_reasoning", call=call.name, actual=call.arguments)
 
     has_begun_call = answer.columns.get(UNPARSED) == BEGUN and reason not in (None, *symptoms.CUT_OFF)

@@ -151,7 +151,14 @@ def _inputs(front: Front, template: Template, secrets: Redactor) -> dict[str, pr
 
 
 def _input(front: Front, name: str, value: JSON, secrets: Redactor) -> prompt.PromptInput:
-    """Return a declared input; it is required unless the declaration has a default."""
+    """Return a declared input; it is required unless the declaration has a default.
+
+    `value` is the declaration: the input's type as a text, or a mapping. Values of environment variables in the default
+    are added to `secrets`.
+
+    Raises:
+        PromptError: the declaration has another form, or an environment variable is not set.
+    """
     if value is None or isinstance(value, str):
         return prompt.PromptInput(name, type=value)
 

@@ -77,7 +77,7 @@ def object_schema(properties: tuple[Property, ...], *, strict: bool) -> dict[str
 
 
 def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Return a schema of this module, whose `type` is never a list, extended so that it also accepts null.
+    """Return a schema of this module extended so that it also accepts null; a list of types has null already.
 
     {"type": "string", "enum": ["a"]} becomes {"type": ["string", "null"], "enum": ["a", null]}.
     """

@@ -225,7 +225,9 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 def changed_settings(
     old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each changed setting: its dotted name (below `above`), its old and its new value as texts.
+    """Yield each changed setting: its dotted name, its old and its new value as texts.
+
+    Names begin with `above`, the path of both mappings with a dot at its end.
 
     For example `("parameters.temperature", "0", "1")`, or `("judge", "not set", "big-model")`. Long values are cut so
     that their difference shows.

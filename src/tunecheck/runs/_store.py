@@ -163,6 +163,8 @@ class Run:
     def require_results(self) -> None:
         """Check that the run's file of rows exists and that no later version wrote it.
 
+        If `run.json` is damaged, the version cannot be checked, and the file's existence is enough.
+
         Raises:
             ConfigurationError: the file does not exist, and the text says what to do; or a later version wrote it.
         """
@@ -340,8 +342,9 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return Run(path)
 
     runs = {listed.id: listed for listed in list_runs(results_dir)}
-    same_id = [*runs] if name == "last" else [run_id for run_id in runs if run_id == name]
-    if found := same_id or [run_id for run_id in runs if given_name(run_id) == name]:
+    # For `last`, all runs are candidates.
+    candidates = [*runs] if name == "last" else [run_id for run_id in runs if run_id == name]
+    if found := candidates or [run_id for run_id in runs if given_name(run_id) == name]:
         # The newest one: the runs are in the order of their creation.
         return runs[found[-1]]
 
@@ -479,7 +482,6 @@ def open_mirror(address: str) -> plugins.MirrorLike:
         ConfigurationError: No plug-in supports the address's scheme, or the address is wrong.
         MissingExtraError: The package for this storage is not installed.
     """
-
     scheme = address.partition("://")[0].lower()
     known = [mirror.name for mirror in plugins.discover("mirrors")]
     if scheme not in known:
