@@ -71,6 +71,7 @@ class RecordFile:
                 raise RunError(f"cannot write {path}: {error.strerror}") from error
             self._opened = opened.pop_all()
 
+        # A torn record does not count: `torn` is 1 if there was one, else 0.
         self.count = max(number, at_least, _synced_count(path) - torn)
         """The number of the next record: the count of all records ever written."""
 
@@ -276,7 +277,7 @@ class WholeRecords:
     """
 
     def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
-        """`path` is the path of the file, if known; the file has `at_least` so many records."""
+        """`path` is the path of the file, if known; the file is known to have had `at_least` records."""
         self.damage = Damage()
         self.line = 0
         """The number of the line that was yielded last."""

@@ -138,6 +138,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
         None if the error has another cause, or refuses no parameter of `sent`, or one that the facts already have.
         """
+        # A service refuses a parameter with a status of 400 or more. Other keys of the definition may be the remedy.
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
             return None
         name = _refused_parameter(error, sent)

@@ -417,7 +417,8 @@ class Failures:
 def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, str | None]) -> Failures:
     """Count a run's failures and errors by cause, reason, evaluator and stage, each with an example row.
 
-    `rows` is iterated up to twice, so it must not be an iterator. `primaries` maps each evaluator to its declared primary metric.
+    `rows` is iterated up to twice, so it must not be an iterator. `primaries` maps each evaluator to its declared
+    primary metric.
     """
     readers = [VerdictReader(name, metric) for name, metric in counted_metrics(rows, primaries).items()]
     failures = Failures()

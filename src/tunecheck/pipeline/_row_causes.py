@@ -572,6 +572,7 @@ def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
     name = next((call.name for call in calls if any_name or answer.tools.spelled(call.name)), None)
 
     is_whole = "tool_calls" in answer.columns or not answer.columns  # not one step of a conversation
+    # The text has a call, and an evaluator missed one.
     if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_WITHOUT_CALL):
         yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
 
