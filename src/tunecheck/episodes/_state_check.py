@@ -297,7 +297,10 @@ class StateCheck:
     def _explain(
         self, truth: GroundTruth, messages: object, turns: Sequence[Turn], lacks_results: bool
     ) -> Sequence[Fault]:
-        """Return the causes of the failure in the last of these turns; none if the search fails or would take long."""
+        """Return the causes of the failure in the last of these turns; none if the search fails or would take long.
+
+        `messages` are the user's by turn. `lacks_results`: the turn failed because results are missing.
+        """
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:
             return ()
@@ -381,7 +384,7 @@ def no_call(turn: Turn) -> RowVerdict | None:
 def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
     """Return a failure if the simulators' states differ between model and ground truth; None if they are equal.
 
-    Paths that the row's settings ignore do not count.
+    Paths that the row's settings ignore do not count. The first differences, at most 20, are kept.
     """
     differences: list[tuple[str, str, str]] = []
     for change in deviations(truth.backend.states(), answered.backend.states()):
@@ -400,6 +403,7 @@ def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdi
 
 
 def _text(value: object) -> str:
+    """Return a value of the state as a short text; `missing` if the state lacks it."""
     return "missing" if value is ABSENT else value_text(value, _SHOWN)
 
 

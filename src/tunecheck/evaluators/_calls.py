@@ -189,7 +189,7 @@ def _is_single_call(value: dict[str, JSON]) -> bool:
 def _value_or_none(value: object) -> object:
     """Return the value, or None for an empty list or object and for the NaN of an empty pandas cell."""
     is_empty = isinstance(value, (list, tuple, dict)) and not value
-    is_nan = isinstance(value, float) and value != value
+    is_nan = isinstance(value, float) and value != value  # only NaN differs from itself
     return None if is_empty or is_nan else value
 
 

@@ -242,7 +242,7 @@ def _summary_lines(
 ) -> Iterator[dict[str, JSON]]:
     """Yield the pass rate if rows pass or fail, the mean of each graded metric, and counts of rows without a verdict.
 
-    A judge's pass rate over all rows corrected by its calibration follows below its raw rate.
+    With a calibrated `judge`, its corrected pass rate follows below the raw one, but only for all rows.
     """
     name, verdicts = evaluator.name, table.columns.get(f"{evaluator.name}.{PASS_RATE}")
     judged = verdicts is not None and verdicts.figures > 0
