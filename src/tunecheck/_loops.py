@@ -174,7 +174,10 @@ class Threads(ThreadPoolExecutor):
             return call.abandoned
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the threads end after the calls that were submitted and not cancelled; do not wait for them."""
+        """Let the threads end after the calls that were submitted and not cancelled; do not wait for them.
+
+        `wait` and `cancel_futures` belong to every executor of Python; here they have no effect.
+        """
         with self._lock:
             self._closed = True
             for _ in range(self._count):

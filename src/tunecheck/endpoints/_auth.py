@@ -91,7 +91,11 @@ class EntraAuth(Auth):
         self._sign_in_task: asyncio.Task[Secret] | None = None
 
     async def headers(self) -> Mapping[str, str]:
-        """Return the header with a token; sign in first if there is none or it ends within five minutes."""
+        """Return the header with a token; sign in first if there is none or it ends within five minutes.
+
+        Raises:
+            RefusedError: the sign-in failed.
+        """
         token = self._token
         if token is None or self._clock.wall() >= self._expires_at - _REFRESH_S:
             # All waiting calls share one sign-in, which may take seconds and start a process. A task of another event

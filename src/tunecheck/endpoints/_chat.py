@@ -294,6 +294,8 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     def _answer(self, reply: JSON) -> Completion:
         """Return the answer at the path `response` of a reply, or in the whole reply without a path.
 
+        If the reply is a text with JSON in it, the path leads into that JSON.
+
         Raises:
             UnreadableReplyError: there is nothing at the path, the reply is an error, or it is an invalid chat
                 completion.

@@ -63,8 +63,9 @@ _BATCHES_PER_WORKER = 2
 async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
     """Start worker processes for the evaluators that belong there and can be loaded; return their executors.
 
-    Add notes to the tally on evaluators in this process: those that no worker process can load, and those of the user
-    whose crash would end the run.
+    An evaluator from a file of the workspace gets a process of its own if `plan.isolates_files`; it is noted in the
+    aggregator. Add notes to the tally on evaluators in this process: those that no worker process can load, and those
+    of the user whose crash would end the run.
     """
     synchronous = [evaluator for evaluator in plan.evaluators if plan.workers and not evaluator.asynchronous]
     shared = [evaluator for evaluator in synchronous if evaluator.pure or not plan.isolates_files]
@@ -179,8 +180,8 @@ class ProcessExecutor:
     async def start(self) -> list[str]:
         """Start all processes; return the names of evaluators that cannot be loaded in a worker process.
 
-        Remove these from `evaluators`; if none remains, no process runs. Replace an evaluator that crashes its process
-        while it is loaded by a function that returns the failure.
+        Remove these from `evaluators`; if none remains, no process runs. If loading an evaluator crashes the process,
+        put a function in the evaluator's place that returns this failure for every row.
         """
         refused: list[str] = []
         while self.evaluators:
