@@ -530,14 +530,14 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     """
     assert state.ended is not None
     definition, points, own = test.definition, state.points, _own_score(state, test)
-    reasons = own.reasons if own is not None else points.reasons if points is not None else ()
+    scored = points if own is None else own
     counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
 
     return {
         "response": state.responses[-1] if state.responses else None,
         **{name: [*getattr(state, name)] for name in ("responses", "questions", "since_question", "log")},
         "points": counted,
-        "reasons": [*reasons],
+        "reasons": [] if scored is None else [*scored.reasons],
         "own_score": None if own is None else own.score,
         "own_sure": None if own is None else own.sure,
         "session": session,

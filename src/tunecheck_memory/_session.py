@@ -208,7 +208,7 @@ class SessionState:
         reply = outcome.text or ""
         message_tokens, reply_tokens = self._count(effect.message), self._count(reply)
         self.messages += 1
-        self.fillers += effect.filler
+        self.fillers += 1 if effect.filler else 0
         self.tokens += message_tokens + reply_tokens
         self.agent_tokens += reply_tokens
 

@@ -302,7 +302,8 @@ class VariantBuilder:
 
         None if one is impossible.
         """
-        # The withheld function's turn is no single call any more, so the parameter is left out of another turn.
+        # The withheld function's turn is no single call any more, so the parameter is left out of another turn. A step
+        # that is impossible gives None, which the next steps pass on.
         without_function = self.missing_function(draft)
         without_parameter = without_function and self.missing_parameter(without_function)
         return without_parameter and self.long_context(without_parameter)
@@ -362,7 +363,10 @@ class VariantBuilder:
         return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
 
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
-        """True if the agent can know a value without being told: it occurred before, or is the only one of its kind."""
+        """True if the agent can know a value without being told.
+
+        The value occurred before, is in the initial state, or is the only one of its kind in the state.
+        """
         argument = place.planned.arguments[name]
 
         texts = [turn.text or "" for turn in draft.turns[: place.at]]
@@ -381,7 +385,7 @@ class VariantBuilder:
         return len({atom.value for atom in available(session) if atom.pattern == argument.edge}) < 2
 
     def _can_be_held_out(self, place: SingleCallTurn) -> bool:
-        """True if a turn's function was not used before and no other function can replace it."""
+        """True if a turn's function changes the state, was not used before, and no other function can replace it."""
         earlier = [call.function for calls in self.task.turns[: place.number] for call in calls]
         function = self.world.functions[place.planned.function]
         if function.name in earlier or not self.graph.functions[function.name].writes:

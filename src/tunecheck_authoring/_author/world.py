@@ -249,7 +249,10 @@ def functions_of(classes: Classes, requests: Mapping[str, str]) -> dict[str, Fun
 
 
 def draw_value(value: JSON, random: Random) -> JSON:
-    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between` (see the module's table)."""
+    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between` (see the module's table).
+
+    `$some` draws at least half of the entries.
+    """
     if isinstance(value, list):
         return [draw_value(each, random) for each in value]
     if not isinstance(value, dict):
@@ -508,6 +511,7 @@ def wrong_values(value: JSON, schema: Schema) -> list[JSON]:
     """Return wrong values for an argument that are close to the right one and have its type.
 
     They test whether a row notices a mistake: 8 for 7, `Rome 2` for `Rome`, `["a", "b 2"]` for `["a", "b"]`.
+    Lists and objects with several entries also lose one.
     """
     if isinstance(schema.get("enum"), list):
         allowed = [each for each in as_list(schema["enum"]) if each != value][:3]

@@ -193,7 +193,7 @@ def _as_json(text: str) -> JSON:
         value = loads(text)
     except ValueError:
         return text
-    return {"result": value} if isinstance(value, list) else value if isinstance(value, dict) else text
+    return value if isinstance(value, dict) else {"result": value} if isinstance(value, list) else text
 
 
 class _ServerProcess:
@@ -296,7 +296,7 @@ class _HttpServer:
         """Send a message and return the answer to it, or None if it is a notification.
 
         Raises:
-            ValueError: the server refused the request, or the reply has no answer.
+            ValueError: the server refused the request, or the reply has no valid answer.
             OSError, http.client.HTTPException: the connection failed.
         """
         connection = self._connection(time_limit_s)
