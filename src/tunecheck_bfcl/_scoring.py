@@ -120,7 +120,7 @@ def find_results(path: Path) -> ResultTree:
     """Return the result files at a path, which is a result file or a folder with result files below it.
 
     Raises:
-        DataError: there are no result files, or a model has two of the same category.
+        DataError: there are no result files, one is not a regular file, or a model has two of the same category.
     """
     categories: dict[Path, Category] = {}
     passed_over: list[Path] = []

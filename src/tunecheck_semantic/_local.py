@@ -75,7 +75,7 @@ class LocalModel:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
-        """Return the embedding of each text, and whether the text was cut: to the model's limit or `_MOST_CHARACTERS`."""
+        """Return the embedding of each text, and whether it was cut to the model's limit or `_MOST_CHARACTERS`."""
         cleaned = [_encodable(text) for text in texts]
         with self._one_at_a_time():
             vectors = self._model.encode(cleaned, show_progress_bar=False)
