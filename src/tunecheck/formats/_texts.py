@@ -312,6 +312,7 @@ class TextReader:
             UnreadableError: an object with this key is not JSON or contains an unreadable call.
         """
         attempt = collector.empty_copy()
+        spans: list[tuple[int, int]] = []
         position = 0
         opening = _TOOL_USES.search(body, 0, limit)
         while opening:
@@ -324,13 +325,14 @@ class TextReader:
             if end is None:
                 return False
 
-            collector.spans.append((opening.start(), end))
+            spans.append((opening.start(), end))
             position = end
             opening = _TOOL_USES.search(body, position)
 
         if not attempt.calls:
             return False
         attempt.add_text(body[position:])
+        collector.spans += spans
         collector.add_reading(attempt.reading())
         return True
 

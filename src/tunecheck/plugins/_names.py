@@ -116,7 +116,7 @@ def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
     """Return why a registered plug-in cannot be loaded: its package is missing, or loading raised this error."""
     package = point.module.partition(".")[0]
     problem = f"{point.value} does not load: {type(error).__name__}: {' '.join(str(error).split())}"
-    if isinstance(error, ModuleNotFoundError) and point.module.startswith(str(error.name)):
+    if isinstance(error, ModuleNotFoundError) and f"{point.module}.".startswith(f"{error.name}."):
         problem = f"the package {package} is not installed"
     return AbsentPlugin(point.name, package, problem)
 
