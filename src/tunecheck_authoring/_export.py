@@ -664,7 +664,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 kept += 1
 
         if not kept:
-            raise ConfigurationError(f"no row of {known.path} would stay in the test set; export fewer with --cause")
+            raise ConfigurationError(f"the export takes all clusters of {known.path}; export fewer with --cause")
 
     report.rest = kept
     left = len(report.leaving) + report.left_along

@@ -378,7 +378,7 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
 
     entries = [each for each in _entries(document) if _is_selected(each, only)]
     if len(entries) > _MOST_OPERATIONS:
-        raise ConfigurationError(f"{path}: has more than {_MOST_OPERATIONS:,} operations; choose some with --only")
+        raise ConfigurationError(f"{path}: has over {_MOST_OPERATIONS:,} operations; choose fewer with --only")
 
     operations = [_operation(document, each, names) for each in entries]
     if not operations:

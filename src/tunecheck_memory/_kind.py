@@ -150,9 +150,9 @@ class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))
 
         if marked != len(self.waits):
-            raise ValueError(f"is_question has {marked} entries and waits {len(self.waits)}; give both the same number")
+            raise ValueError(f"`is_question` has {marked} entries, `waits` has {len(self.waits)}; give as many waits")
         if marked != lines and not (self.is_temporal and marked == lines + 1):
-            raise ValueError(f"script has {lines} entries and is_question {marked}; give both the same number")
+            raise ValueError(f"`script` has {lines} entries, `is_question` has {marked}; give both the same number")
 
     @property
     def id(self) -> str:

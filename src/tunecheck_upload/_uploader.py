@@ -131,8 +131,8 @@ def _read(run: Run, path: Path) -> UploadFile:
     # Without a key file, this user has no signature to compare.
     if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: another user wrote this record of uploaded runs, which the upload would change; "
-            "delete the file to upload the run anew"
+            f"{path}: another user wrote this record of the run's uploads, or run or file were changed or moved; "
+            "delete the file to upload the run again, as a new run"
         )
     return file
 

@@ -227,7 +227,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
         known |= {"run_id": "another-run", "complete": False}
     (run.folder / "upload.json").write_text(json.dumps(record), "utf-8")
     asked = len(fake.asked)
-    with pytest.raises(ConfigurationError, match=r"upload\.json: another user wrote this record"):
+    with pytest.raises(ConfigurationError, match=r"upload\.json: another user wrote this record of the run"):
         uploader(fake.project).upload(run)
     assert len(fake.asked) == asked
 

@@ -176,7 +176,7 @@ def test_a_value_that_grows_without_end_is_a_problem() -> None:
     grown: list[Any] = [1]
     for _ in range(60):
         grown = [grown, grown]
-    assert read_calls(openai({"a": grown})).problem == "call 1 ('f'): the value contains more than 200000 items"
+    assert read_calls(openai({"a": grown})).problem == "call 1 ('f'): there are more than 200,000 values at all levels"
     assert read_calls(grown) == Reading()
 
 

@@ -243,9 +243,9 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     if isinstance(value, (dict, list, tuple)):
         budget[0] -= len(value)
         if depth >= MAX_DEPTH:
-            raise UnreadableError(f"the value is nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableError(f"a value is nested deeper than {MAX_DEPTH} levels")
         if budget[0] < 0:
-            raise UnreadableError(f"the value contains more than {MAX_VALUES} items")
+            raise UnreadableError(f"there are more than {MAX_VALUES:,} values at all levels")
 
         if isinstance(value, dict):
             return _exact_object(value, budget, depth + 1)
@@ -522,7 +522,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
-        raise ValueError(f"the arguments of {quoted(call.name)} are not JSON: {error}") from None
+        raise ValueError(f"the arguments of {quoted(call.name)} cannot be used: {error}") from None
     assert isinstance(arguments, dict)
     return FunctionCall(call.name, arguments, call.id)
 

@@ -285,9 +285,9 @@ class RecordedFile:
             raise errors.DataError(f"{where}: the line is not JSON: {reason}; write one object on each line") from None
 
         if not isinstance(record, dict):
-            raise errors.DataError(f"{where}: the line must be an object with an answer and an id or messages")
+            raise errors.DataError(f"{where}: a recorded answer must be an object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
-            raise errors.DataError(f"{where}: the record has no answer: add one of {', '.join(self._answer_keys)}")
+            raise errors.DataError(f"{where}: the recorded answer is missing: add {' or '.join(self._answer_keys)}")
 
         place = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, where):

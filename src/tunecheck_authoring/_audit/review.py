@@ -158,9 +158,9 @@ def _edit(name: str, text: str) -> dict[str, JSON]:
     try:
         row = loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"the edited row {name} is not JSON: {error}") from None
+        raise ConfigurationError(f"the row {name}, as edited in the review, is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise ConfigurationError(f"the edited row {name} must be a JSON object")
+        raise ConfigurationError(f"the row {name}, as edited in the review, must be a JSON object")
     return row
 
 
