@@ -193,7 +193,7 @@ def load_wording(path: Path | str | None = None) -> SessionWording:
     wording = _read(OWN, {})
     if path is not None:
         wording = _read(path, msgspec.to_builtins(wording))
-    assert wording.restaurant.menu.dishes  # reads the menu
+    _ = wording.restaurant.menu.dishes  # reads the menu, so that an error in its file is found here
     return wording
 
 
@@ -325,6 +325,7 @@ class FillerWriter:
         before, size = self._preface + self._entry(draws[0]).tokens, self._count(f"[{answer}]")
         open_list = self._count(f"[{answer},")
 
+        # A new answer closes the open list (`entry.last`); for a later answer, it continues the list (`entry.inner`).
         while before + size < tokens:
             draws.append(source.randrange(len(self._pairs)))
             entry = self._entry(draws[-1])

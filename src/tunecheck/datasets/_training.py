@@ -126,7 +126,7 @@ class Turns:
             raise self.error("the function's result has no call before it: add the call, or correct tool_call_id")
         del self._waiting[found]
 
-        # A result that is no text is written as JSON.
+        # Texts and lists of message parts stay as they are; any other result is written as JSON, and None as no text.
         text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
         self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
 

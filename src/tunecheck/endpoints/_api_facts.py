@@ -179,10 +179,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Return the name of the sent parameter that the error refuses, or None if it refuses none.
 
-    The error's `param` names the parameter, else the first parameter that the error's message mentions.
+    The error's `param` names the parameter, else the first parameter that the error's message mentions, else it is the
+    answer format, if the message is about formats.
     """
+    # Another type of format is a mistake of the user, not a limit of the service.
     if object_or_empty(sent.get(FORMAT)).get("type") not in ("json_schema", "json_object", "text"):
-        sent = {name: value for name, value in sent.items() if name != FORMAT}  # any service may refuse another value
+        sent = {name: value for name, value in sent.items() if name != FORMAT}
 
     candidates = [name for name in sent if name not in _KEPT]
     named = _named_parameter(error, sent)

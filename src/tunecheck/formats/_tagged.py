@@ -272,6 +272,7 @@ class TreeCalls(HeadedCalls):
 
         properties: dict[str, JSON] = {}
         items: list[JSON] = []
+        # Opening and closing tags.
         tags = re.compile(rf"{re.escape(self.prefix)}<(?P<key>[^\s<>]+)>")
         if schema and schema.types() == {"string"}:  # a text may contain any tag but its closing tag
             tags = re.compile(re.escape(closing))
@@ -286,6 +287,7 @@ class TreeCalls(HeadedCalls):
             if text[position : tag.start()].strip():
                 raise UnreadableError(f"unexpected text between arguments at {place(text, position)}")
             if tag[0] == closing:
+                # Beside items, other elements do not count.
                 return items or properties, tag.end()
 
             key = tag["key"]

@@ -492,7 +492,7 @@ class Trial:
     def _try_question(self, row: files.QuestionLine) -> files.Weakness | None:
         """Return the weakness of a question, or None.
 
-        Its own calls must pass, wrong calls must fail, its words must hold all values.
+        Its own calls must pass, wrong calls and no calls must fail, its words must hold all values.
         """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")

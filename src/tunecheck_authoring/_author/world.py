@@ -514,6 +514,7 @@ def wrong_values(value: JSON, schema: Schema) -> list[JSON]:
     Lists and objects with several entries also lose one.
     """
     if isinstance(schema.get("enum"), list):
+        # Callers take the first values: another listed value, then a text that is not listed.
         allowed = [each for each in as_list(schema["enum"]) if each != value][:3]
         return [*allowed[:1], *([f"{value} 2"] if isinstance(value, str) else []), *allowed[1:]]
 

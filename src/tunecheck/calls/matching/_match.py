@@ -354,7 +354,8 @@ class _CallPairing:
 
     def _pair_in_order(self) -> Positions:
         """Pair as many calls of the same function as possible without changing their order."""
-        # Rows are expected calls and columns are actual ones. `exchanged`: the search takes them the other way round.
+        # Rows are expected calls and columns are actual ones. `exchanged`: the search takes them the other way
+        # round, so that equally good pairings do not depend on which side is the expected one.
         rows, columns = len(self.expected), len(self.actual)
         exchanged = self._actual_calls_come_first()
 

@@ -228,7 +228,10 @@ def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
 
 
 def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[views.Sentence]]) -> views.Table:
-    """Return the table of several runs; with more than two, its cells have only rates, which fit beside each other."""
+    """Return the table of several runs.
+
+    With more than two, each cell keeps only its last piece, so that all fit: of a count and a rate, the rate.
+    """
     rows: list[list[views.Sentence]] = []
     for label, cells in by_label.items():
         shown = cells if len(names) <= 2 else [[*views.words_of(cell)][-1] for cell in cells]
