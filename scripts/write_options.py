@@ -14,7 +14,11 @@ from pathlib import Path
 from tunecheck.plugins import discover
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
-HEAD = "# All options\n\nWritten from the commands' help by `python scripts/write_options.py`.\n"
+HEAD = """# All options
+
+Written from the commands' help by `python scripts/write_options.py`
+(`evaluate` and `score`: `--help-all`).
+"""
 ALL = ("evaluate", "score")
 """The commands whose `--help` leaves rare options to `--help-all`."""
 

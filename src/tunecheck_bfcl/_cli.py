@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tunecheck_bfcl._evaluation import BfclOutcome
     from tunecheck_bfcl._scoring import Scores
 
+_DATA = "Data and answers"
 SCORES = "bfcl_score"
 """The subfolder of a run's folder with the verdicts."""
 
@@ -29,23 +30,18 @@ class BfclRunOptions(cli.ResumableOptions, cli.ConversationOptions, cli.NamesOpt
     fixed: ClassVar[bool] = True
 
     endpoint: str | None = cli.option(
-        "Endpoint to evaluate: a definition file, or its name in endpoints/.", "FILE", cli.ASKING, acts="asks"
+        "Endpoint to evaluate: a definition file, or its name in endpoints/.", "FILE", _DATA, acts="asks"
     )
     categories: str | None = cli.option(
-        "Categories, or the groups all, multi_turn, single_turn, live, non_live; by default all.", "A,B", cli.ASKING
+        "Categories, or the groups all, multi_turn, single_turn, live, non_live; by default all.", "A,B", _DATA
     )
-    ids: str | None = cli.option("Run only the rows with these ids.", "ID,ID", cli.ASKING)
-    limit: int | None = cli.option("Run only the first N rows of each category.", "N", cli.ASKING, least=1)
-    compat: bool = cli.flag(
-        "Work exactly like the leaderboard: its step limit (21 answers per turn), decoding, verdicts.", cli.ASKING
-    )
+    ids: str | None = cli.option("Run only the rows with these ids.", "ID,ID", _DATA)
+    limit: int | None = cli.option("Run only the first N rows of each category.", "N", _DATA, least=1)
+    compat: bool = cli.flag("Follow the leaderboard exactly: step limit (21 per turn), decoding, verdicts.", cli.ASKING)
     exclude_state_log: bool = cli.flag("Leave the simulators' states out of the log.", cli.RUNNING)
     data: str | None = cli.option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", cli.RUNNING)
     reuse: str | None = cli.option(
-        "Start a new run that reuses RUN's answers and verdicts if their inputs are unchanged.",
-        "RUN",
-        cli.RUNNING,
-        recorded=False,
+        "Start a new run; reuse RUN's answers and verdicts if inputs are unchanged.", "RUN", cli.RUNNING, recorded=False
     )
 
 

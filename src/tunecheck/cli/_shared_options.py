@@ -151,7 +151,9 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
 class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
-    trust: list[str] | None = option("Load what PATH names, also code (repeatable).", "PATH", RUNNING, recorded=False)
+    trust: list[str] | None = option(
+        "Trust this file or folder, and load what it names, also code (repeatable).", "PATH", RUNNING, recorded=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +173,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
-    accept_damage: bool = flag("Continue a damaged run; all but score repeat lost calls.", RUNNING, recorded=False)
+    accept_damage: bool = flag("Continue a damaged run; repeat lost calls (not in `score`).", RUNNING, recorded=False)
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
@@ -248,7 +250,9 @@ class GateOptions(CommandOptions):
     no_worse_than: str | None = option("Require evidence: at most --margin worse than RUN.", "RUN", GATING)
     margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
     better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
-    confidence: float | None = option("Of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999)
+    confidence: float | None = option(
+        "Confidence level of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999
+    )
     undecided: str | None = option("Exit code of an undecided gate: fail (3) or pass (0); default: 4.", "HOW", GATING)
     allow_changed_evaluator: bool = flag("Let gates compare runs with different evaluators.", GATING)
     allow_simulated: bool = flag("Let gates and uploads use simulated answers.", GATING)
