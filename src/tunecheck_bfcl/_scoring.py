@@ -139,7 +139,8 @@ def find_results(path: Path) -> ResultTree:
     for file, category in categories.items():
         model = folders[file].name or "model"
         if counts[model] > 1:  # two iterations of a model, such as r1/m and r2/m
-            model = model_folder_of(file.relative_to(path)).as_posix()
+            relative = model_folder_of(file.relative_to(path))
+            model = relative.as_posix() if relative.name else model
 
         files = found.setdefault(model, {})
         # Old and new names, such as simple and simple_python, are one category.
@@ -195,7 +196,7 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
         with file.path.open("rb") as opened:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
-    return "tools" if "FC" in files[0].model.replace("_", "-").split("-") else "text"
+    return "tools" if "FC" in files[0].model.rpartition("/")[2].replace("_", "-").split("-") else "text"
 
 
 CheckRow = Mapping[str, JSON]

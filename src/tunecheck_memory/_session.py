@@ -26,7 +26,7 @@ from typing import Literal, Protocol, get_args
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
-from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, error_cause, whole_number
+from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, dumps, error_cause, whole_number
 from tunecheck_memory import _events as effects
 from tunecheck_memory._agents import Agent
 from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
@@ -480,4 +480,5 @@ def _effect_text(effect: Effect | None) -> str:
 
     data = to_data(effect)
     action = str(data.pop("do")).replace("_", " ")
-    return " ".join([action, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])
+    texts = {name: value if isinstance(value, str) else dumps(value).decode() for name, value in data.items()}
+    return " ".join([action, *(f"{name}={text[:_SHOWN]}" for name, text in texts.items())])

@@ -176,7 +176,7 @@ class _NestedScanner(PythonScanner):
 
     @property
     def is_full(self) -> bool:
-        """True at the deepest level: only the limit stops the scanner there."""
+        """True at the deepest level, where the limit may have stopped the scanner."""
         return self._depth >= MAX_TEXT_DEPTH
 
     def _word(self) -> JSON:

@@ -269,8 +269,11 @@ class LiveServer:
         """
         while len(self._started) < 2:
             self._started.append(self._pool.submit(McpSession, self._server, self._time_limit_s))
-        live = _LiveSession(self._started[0].result())
-        self._sessions.append(live)
+        try:
+            self._sessions.append(live := _LiveSession(self._started[0].result()))
+        except (ConfigurationError, ServerGoneError):
+            del self._started[0]  # the next start tries again
+            raise
         del self._started[0]  # only now, so that `close` ends it if Ctrl-C comes while it starts
 
         state = self._state(live)

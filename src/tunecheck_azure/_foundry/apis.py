@@ -139,7 +139,8 @@ class FoundryUpload(AzureUpload[str]):
                 continue
             return candidate, reply
 
-        reason = f"versions {version} to {version + _MOST_VERSIONS - 1} of this run's results exist; delete them"
+        last = version + _MOST_VERSIONS - 1
+        reason = f"versions {version} to {last} of this run's results exist; check in Foundry who registered them"
         raise UploadError(_RESERVE, reason, status=409)
 
     def _register(self, version: int, address: str) -> None:

@@ -94,7 +94,7 @@ def _check(folder: Path) -> None:
     """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
         others = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
-        raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}; download the wheel again")
+        raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}")
 
 
 def _is_whole(folder: Path) -> bool:

@@ -1,8 +1,7 @@
 """Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since.
 
 A reply scores by the first rule that applies. A passage is a quoted text, an item of a list, or two sentences in a row.
-It tells a joke if it has at least 80% of the joke's words in order. Quotes and items after a denial ("it was not") do
-not count.
+It tells a joke if it has at least 80% of the joke's words in order.
 
 1. No passage tells the joke: 0.
 2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke: 1.
@@ -132,10 +131,6 @@ _SEVERAL = re.compile(
 """Signs that a reply tells several jokes: "you told me two different jokes", "one was about …, another"."""
 
 
-# "You never told me ", at most 80 characters before a passage
-_DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
-
-
 _FEWEST_WORDS = 5
 """A quoted text with fewer words is no joke: it quotes a word or phrase."""
 
@@ -148,7 +143,7 @@ _MOST_PASSAGES = 200
 _MOST_OTHERS = 20
 
 
-class _Passage(NamedTuple):
+class _JokePassage(NamedTuple):
     """A part of a reply that may be a joke.
 
     `is_chosen`: the words before it or its own words choose it ("the one about"). `is_separate`: it stands apart from
@@ -160,21 +155,20 @@ class _Passage(NamedTuple):
     is_separate: bool
 
 
-def _passages(reply: str) -> Iterator[_Passage]:
-    """Yield a reply's quoted texts and list items, without denied ones, and each two sentences in a row."""
+def _passages(reply: str) -> Iterator[_JokePassage]:
+    """Yield a reply's quoted texts and list items, and each two sentences in a row."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             before = reply[max(0, match.start() - 160) : match.start()].rstrip()
             lead = re.split(r"[.!?\n]", before)[-1] or before
-            if not _DENIED.search(lead):
-                is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
-                yield _Passage(match[1], _CHOOSES.search(lead) is not None, is_separate)
+            is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
+            yield _JokePassage(match[1], _CHOOSES.search(lead) is not None, is_separate)
 
     # Two sentences, because a joke often is a question and its answer.
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
         text = f"{first} {second}"
-        yield _Passage(text, is_chosen=_CHOOSES.search(text) is not None, is_separate=False)
+        yield _JokePassage(text, is_chosen=_CHOOSES.search(text) is not None, is_separate=False)
 
 
 def _tells(text: str, joke: str) -> bool:

@@ -246,7 +246,7 @@ class NameList(NamesKind):
         """Score the number of right names divided by the length of the longer list, the reply's or the expected one.
 
         Expected Ann and Ben: `["Ann"]` scores 1/2, and `["Ann", "Ben", "Cem", "Dan"]` scores 2/4.
-        Two empty lists score 1. A reply that is not a JSON list scores 0.
+        Two empty lists score 1. A reply that is neither a JSON list nor an object scores 0.
         """
         items = _inner_list(_read_json(replies.last_reply(given)))
         if isinstance(items, list):  # `{"name": "Ann"}` counts as "Ann"
