@@ -444,7 +444,7 @@ def test_results_of_azure_and_of_the_leaderboard_are_reported_too(tmp_path: Path
 
     held = ("report", "evaluation_results.json", "--against", "tree")
     said = inside(tmp_path, *held)
-    assert (said.code, "name the file of the report with --out FILE" in said.err) == (2, True)
+    assert (said.code, "so the report needs a path: give --out FILE" in said.err) == (2, True)
     assert inside(tmp_path, *held, "--out", "x.html", "--pair-by", "id").code == 0
     index, head = (data_of(tmp_path / "x.html", name) for name in ("index", "head"))
     assert index["ids"] == names
