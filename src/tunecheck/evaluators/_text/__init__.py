@@ -559,12 +559,16 @@ class RougeScoreEvaluator(TextEvaluator):
 
     def _properties(self, score: RougeScore) -> dict[str, JSON]:
         """Return precision, recall and F1 with their results and thresholds, under Azure's names."""
-        properties: dict[str, JSON] = {}
-        for name, value, threshold in zip(score._fields, score, self._thresholds, strict=True):
-            passed = value >= threshold
-            shown = {"": value, "_result": "pass" if passed else "fail", "_passed": passed, "_threshold": threshold}
-            properties |= {f"rouge_{name}{ending}": item for ending, item in shown.items()}
-        return properties
+        # In Azure's order: all values, then all results, and so on.
+        names = [f"rouge_{name}" for name in score._fields]
+        passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
+        columns: tuple[tuple[str, list[JSON]], ...] = (
+            ("", [*score]),
+            ("_result", ["pass" if is_pass else "fail" for is_pass in passed]),
+            ("_passed", [*passed]),
+            ("_threshold", [*self._thresholds]),
+        )
+        return {name + ending: value for ending, values in columns for name, value in zip(names, values, strict=True)}
 
 
 def _rouge_type(setting: object) -> RougeType:
