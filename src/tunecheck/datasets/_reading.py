@@ -503,8 +503,8 @@ def _require_regular(path: Path) -> Path:
     """Return the path if it is a regular file; else raise DataError, which suggests a data file in a folder."""
     if path.is_file():
         return path
-    hint = "".join(f", such as {str(path / name)!r}" for name in sorted(_data_files(path))[:1])
     if path.is_dir():
+        hint = "".join(f", such as {str(path / name)!r}" for name in sorted(_data_files(path))[:1])
         raise DataError(f"{path} is a folder: give one of the data files in it{hint}")
     raise DataError(f"{path} is not a regular file: give a data file")
 

@@ -83,10 +83,11 @@ class OtherRun:
         self._waiting = run.rows([row for row in self._partners if row is not None])
 
         # The page shows the first graded metric of an evaluator, so only its numbers are needed.
+        own_names = {evaluator.name for evaluator in run.evaluators}
         self.outcomes = {
             evaluator.name: outcomes_of(run, evaluator.name, evaluator.graded[:1]).reordered(self._partners)
             for evaluator in reported.evaluators
-            if evaluator.name in {own.name for own in run.evaluators}
+            if evaluator.name in own_names
         }
 
     def answer(self, number: int, new: Details) -> dict[str, JSON] | None:

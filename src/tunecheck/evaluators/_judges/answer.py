@@ -93,12 +93,13 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
         Case does not count, and a score under another common name, such as `rating`, is renamed.
         """
         # `Score` is read as `score`, unless the reply has `score`, too.
-        own_keys = {key.casefold(): key for key in self.names if key not in values}
+        names = self.names
+        own_keys = {key.casefold(): key for key in names if key not in values}
         renamed = {own_keys.get(name.strip().casefold(), name): value for name, value in values.items()}
 
         # Another usual name counts only if the prompt does not use it for another output.
         usual = (name for name in SCORE_NAMES if isinstance(renamed.get(name), (str, int, float)))
-        name = next((name for name in usual if name not in self.names), None)
+        name = next((name for name in usual if name not in names), None)
         if self.score not in renamed and name is not None:
             renamed[self.score] = renamed.pop(name)
         return renamed
