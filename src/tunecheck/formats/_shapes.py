@@ -12,6 +12,7 @@ The shapes, with the text that follows a family's mark:
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -61,15 +62,14 @@ def calls_at(text: str, position: int, collector: CallCollector) -> tuple[list[F
     Raises:
         UnreadableError: there is no readable call, neither with escaped texts nor with unescaped ones.
     """
-    problem: UnreadableError | None = None
-    for escaped in (True, False):
-        scanner = CallScanner(text, position, collector, escaped=escaped)
-        try:
+    scanner = CallScanner(text, position, collector)
+    try:
+        return scanner.calls_here(), scanner.position
+    except UnreadableError:
+        with suppress(UnreadableError):
+            scanner = CallScanner(text, position, collector, escaped=False)
             return scanner.calls_here(), scanner.position
-        except UnreadableError as error:
-            problem = problem or error
-    assert problem is not None
-    raise problem from None
+        raise
 
 
 class CallScanner(PythonScanner):
