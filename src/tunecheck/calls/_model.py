@@ -206,9 +206,9 @@ def check_size(text: str) -> None:
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    *((type(None), "null"), (bool, "true or false"), ((int, float), "a number"), (str, "text")),
-    *((dict, "an object"), ((list, tuple), "a list")),
-)
+    (type(None), "null"), (bool, "true or false"), ((int, float), "a number"), (str, "text"), (dict, "an object"),
+    ((list, tuple), "a list"),
+)  # fmt: skip
 
 
 def kind_of(value: object) -> str:

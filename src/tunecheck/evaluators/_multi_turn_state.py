@@ -26,10 +26,9 @@ MODES: tuple[AnyMode, ...] = get_args(AnyMode)
 
 _EPISODE_COLUMNS = ("calls_made", "finish_reasons", "forced_quit", "ended_by")
 _COLUMNS = (
-    *("result", "ground_truth", "involved_classes", "initial_config", "turns", "long_context", "category", "id"),
-    *("check", "error", *_EPISODE_COLUMNS),
-    *("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state"),
-)
+    "result", "ground_truth", "involved_classes", "initial_config", "turns", "long_context", "category", "id", "check",
+    "error", *_EPISODE_COLUMNS, "free_calls", "final_state_only", "alternative_ground_truths", "ignored_state",
+)  # fmt: skip
 _PARAMETERS = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation="object") for name in _COLUMNS]
 _SIGNATURE = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *_PARAMETERS])
 
