@@ -148,7 +148,7 @@ class UnreadableError(ValueError):
     """An announced call that cannot be read. Its text is one line: the problem and its place."""
 
     cause: ClassVar[str | None] = None
-    """The cause of such a reading, see `Reading`."""
+    """The `cause` of the `Reading` that reports this error."""
 
 
 class CutOffError(UnreadableError):

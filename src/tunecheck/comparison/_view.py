@@ -236,7 +236,7 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> list[Cell]:
 
 
 def _figure_texts(kind: Kind, compared: MetricComparison | results.Part) -> list[str]:
-    """Return the texts of a metric or a slice below `_table_heads`, from the number of pairs on."""
+    """Return the texts of a row below `_table_heads`, without the name of the metric or slice."""
     base, new = wording.value_text(kind, compared.base.value), wording.value_text(kind, compared.new.value)
     difference, smallest = wording.shown_difference(kind, compared.difference, unit=False), compared.smallest_difference
     p_values = wording.p_text(compared.p_value), wording.p_text(compared.p_adjusted)

@@ -224,7 +224,7 @@ _OTHER_CHOICES = _CHOICES | {
 def needed_text(pairs: int, rows: int | None) -> str:
     """Say about how many more rows would decide if the difference stays as found, to two digits.
 
-    `pairs` rows were compared. With `rows` in all, the comparison would be decided; None if no number of rows would do.
+    `pairs` is the number of compared rows, `rows` the total that would decide; None if no total would.
 
     Example: 1,000 pairs, and 4,140 rows that would decide: 3,140 more, given as `about 3,200 more rows like these …`.
     """

@@ -182,8 +182,8 @@ _NOTHING = re.compile("")
 class JsonCalls:
     """Calls like `{"name": "f", "arguments": {…}}`, or lists of them.
 
-    `keyed`: `{"f": {…}}`. `alone`: Llama's calls after `<|python_tag|>`: a call in Python's syntax is code if any text
-    follows it, and no further call begins with a bracket.
+    `keyed`: calls are written as `{"f": {…}}`. `alone`: calls are those of Llama after `<|python_tag|>`. A call in
+    Python's syntax is then code if any text follows it, and further calls begin with `{`, never with a bracket.
     """
 
     keyed: bool = False

@@ -94,7 +94,7 @@ class Details(msgspec.Struct):
 class _Parts(msgspec.Struct, frozen=True):
     """A row's values by role: `data` are the columns of the data set, `target` those of the answer, by name.
 
-    The question is `messages`, or `turns` if the row is a conversation; the columns `used` hold it.
+    The question is in `messages`, or in `turns` if the row is a conversation. `used` are its columns.
     """
 
     data: Mapping[str, JSON]

@@ -176,9 +176,10 @@ def _undeclared_metrics(columns: JudgedColumns, table: RunTable) -> Iterator[Met
 
 
 class EvaluatorKeys(msgspec.Struct, frozen=True):
-    """One evaluator's keys in a row: the reader of its verdict, and name and key of values that are no part of it.
+    """One evaluator's keys in a row.
 
-    `has_keys` is True if the row has a key of the evaluator.
+    `verdicts` reads the verdict. `others` has name and key of each value that is not part of the verdict. `has_keys`
+    is True if the row has a key of the evaluator.
     """
 
     verdicts: VerdictReader

@@ -343,7 +343,7 @@ class MetricColumn(msgspec.Struct):
 class EvaluatorColumns(msgspec.Struct):
     """One evaluator: the names of its columns, its main column, and the state of each row.
 
-    `entry` is what the run says of the evaluator. `left_out` counts metrics that were not read.
+    `entry` is the run's description of the evaluator. `left_out` counts metrics that were not read.
     """
 
     name: str

@@ -282,7 +282,7 @@ def _respell(
         spellings.setdefault(_counted_name(name, policy), name)
 
     def respelled(call: FunctionCall, names: Set[str]) -> FunctionCall:
-        """Return the call with the first known spelling of its name; one of the known names stays."""
+        """Return the call with the first known spelling of its name; a name in `names` stays."""
         name = spellings.get(_counted_name(call.name, policy), call.name)
         return call if call.name in names else replace(call, name=name)
 

@@ -241,9 +241,10 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:
-    """Return the lowest and highest possible score; None if nothing says it.
+    """Return the lowest and highest possible score; None if they are unknown.
 
-    Yes or no is 0 to 1. Otherwise the labels or the schema's `enum` say it, else the schema's `minimum` and `maximum`.
+    A binary score is from 0 to 1. Other bounds come from the labels or the schema's `enum`, else from the schema's
+    `minimum` and `maximum`.
     """
     if kind == "binary":
         return (0.0, 1.0)
