@@ -351,10 +351,7 @@ class RunCalls:
         """
         price = None if target.tracks_each_call else _price(getattr(target, "endpoint", None))
         async with self.reserve("target", price, _expected_answer(target, row) if price else None) as reservation:
-            if price is None:
-                yield lambda answer: self.count_target(target, row, answer)
-            else:
-                yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
+            yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before an interruption; return the answer's cost.
