@@ -28,13 +28,10 @@ def own_mapping(manifest: RunFile, name: str) -> dict[str, object]:
 
     The target needs none, because its answers are recorded.
     """
-    default, merged = manifest.mapping.get("default", {}), manifest.mapping.get(name, {})
+    default = manifest.mapping.get("default", {})
+    merged = {} if name == "target" else manifest.mapping.get(name, {})
     # The manifest has merged mappings. Entries of `default` must not count as the evaluator's own.
-    return {
-        key: value
-        for key, value in merged.items()
-        if name != "target" and (key not in default or default[key] != value)
-    }
+    return {key: value for key, value in merged.items() if key not in default or default[key] != value}
 
 
 class RecordedRows(Dataset):
