@@ -342,10 +342,11 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return Run(path)
 
     runs = {listed.id: listed for listed in list_runs(results_dir)}
-    # For `last`, all runs are candidates.
-    candidates = [*runs] if name == "last" else [run_id for run_id in runs if run_id == name]
-    if found := candidates or [run_id for run_id in runs if given_name(run_id) == name]:
-        # The newest one: the runs are in the order of their creation.
+    if name in runs and name != "last":
+        return runs[name]
+
+    # The newest one: the runs are in the order of their creation.
+    if found := [run_id for run_id in runs if name in ("last", given_name(run_id))]:
         return runs[found[-1]]
 
     matching = [run_id for run_id in runs if run_id.startswith(name)]
