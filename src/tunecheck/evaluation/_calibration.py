@@ -510,8 +510,9 @@ class _LabelledRun:
         None if a score is missing or the metric has no threshold.
         """
         scores = [(row.label == PASS, row.score) for row in self._compared if row.score is not None]
-        thresholds = [row.output.get(f"{self._metric}_threshold") for row in self._compared[:1]]
-        if not scores or len(scores) < len(self._compared) or as_number(thresholds[0]) is None:
+        if not scores or len(scores) < len(self._compared):
+            return None
+        if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
             return None
         return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
 
