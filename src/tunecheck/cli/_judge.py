@@ -61,8 +61,8 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     """
     options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
-        option = "--labels FILE" if options.labels is None else "--evaluator NAME"
-        raise ConfigurationError(f"a calibration needs labels and an evaluator: give {option}, or --resume RUN")
+        missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
+        raise ConfigurationError(f"a calibration needs labels and an evaluator: give {missing}, or --resume RUN")
 
     # A file that cannot be written must not cost a run.
     check_output("--out", options.out)
