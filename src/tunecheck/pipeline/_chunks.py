@@ -23,7 +23,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -319,8 +318,8 @@ class ChunkRunner:
 
             # Everything in this journal is of this session: its failures are not retried.
             names = frozenset(evaluator.name for evaluator in self.plan.evaluators)
-            read = partial(JournalReader, path, by_row=True, evaluators=names, answers=True, since=0)
-            cached = CachedResults(read() if known else None)
+            reader = JournalReader(path, by_row=True, evaluators=names, answers=True, since=0) if known else None
+            cached = CachedResults(reader)
             opened.callback(cached.close)
 
             shared = _LimitedCalls(self.calls, outbox)
