@@ -79,7 +79,8 @@ class Call(Future[T]):
 class Threads(ThreadPoolExecutor):
     """At most `most` daemon threads, each started when there is work for it.
 
-    The standard library's pool, whose interface this is, waits for its threads when Python ends, for ever if need be.
+    The class has the interface of the standard library's pool. That pool waits for its threads when Python ends, even
+    for a thread that hangs.
     """
 
     def __init__(self, most: int, name: str) -> None:
@@ -176,7 +177,7 @@ class Threads(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the threads end after the calls that were submitted and not cancelled; do not wait for them.
 
-        `wait` and `cancel_futures` belong to every executor of Python; here they have no effect.
+        `wait` and `cancel_futures`, which every executor of Python has, have no effect.
         """
         with self._lock:
             self._closed = True

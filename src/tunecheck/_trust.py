@@ -104,7 +104,10 @@ class Trust:
             self.on_code(file.relative_to(self.workspace))
 
     def refusal(self, use: str, path: Path) -> UntrustedError:
-        """Return the error for a name that the user did not type; `use` says what for, `path` is what to allow."""
+        """Return the error for a file that the user did not name.
+
+        `use` says what would be done with the file; `path` is the file to allow.
+        """
         naming_file, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
             f"{naming_file} {use}, but your command does not name that file: allow this once with --trust {shown}, "

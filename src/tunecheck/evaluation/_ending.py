@@ -156,7 +156,7 @@ class UnansweredError(RunError):
 def stopped_by(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
     """Record in the manifest that a run ended early and why; return the error to raise, with advice to go on.
 
-    A ConfigurationError, and an exception such as SystemExit, is returned unchanged.
+    Return a ConfigurationError, or an exception such as SystemExit, unchanged.
     """
     # Groups come from the engine's task group; their first error is the cause.
     while isinstance(error, BaseExceptionGroup):

@@ -141,7 +141,7 @@ class Spending:
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
-        # The key is True for the cost of counted tokens, False for that of estimated ones.
+        # True: calls whose tokens the service counted. False: calls whose tokens are estimated.
         sums = {counted: math.fsum(costs) for (_, counted), costs in self.costs.items()}
 
         entry: dict[str, JSON] = {

@@ -366,8 +366,8 @@ class Failures:
         """Count one more row in all groups that it belongs to; `readers` read the verdicts of the run's evaluators.
 
         A failed row counts once for each code of its faults, and an error once for its stage and pattern. Besides, the
-        row counts once for its cause, or without one for the first reason that is not `below_threshold`, or without
-        both for each evaluator whose score is below its threshold.
+        row counts once for its cause. Without a cause, it counts for its first reason other than `below_threshold`. If
+        it has neither, it counts for each evaluator whose score is below its threshold.
         """
         row_id, first_reason = str(row.get("row_id")), ""
         below_threshold: list[str] = []

@@ -417,7 +417,7 @@ class EndpointCosts:
             yield count
 
     def record(self, made: CallsMade) -> None:
-        """Count a call that was made: in this session without a limit, or before the run was interrupted."""
+        """Count a call that was made, in this session or before the run was interrupted."""
         self.calls.count_calls(self.name, self.price, self.reported.count(made, by_answer=False))
 
 

@@ -96,7 +96,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that the mapping gives itself, in place of a reference to a column."""
+    """A value that is written in the mapping, in place of a reference to a column."""
 
     value: JSON
 

@@ -453,7 +453,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
-    """Return the evaluator configuration of `--mapping`; its entries override `default`, for all evaluators.
+    """Return the evaluator configuration of `--mapping`. Its entries override `default`, the mapping of all evaluators.
 
     For example `{"default": {"column_mapping": {"response": "${data.answer}"}}}`.
     """

@@ -230,7 +230,7 @@ def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
 def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[views.Sentence]]) -> views.Table:
     """Return the table of several runs.
 
-    With more than two, each cell keeps only its last piece, so that all fit: of a count and a rate, the rate.
+    With more than two runs, each cell keeps only its last part, such as the rate after a count, so that all runs fit.
     """
     rows: list[list[views.Sentence]] = []
     for label, cells in by_label.items():
