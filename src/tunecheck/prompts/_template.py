@@ -263,7 +263,8 @@ class Template:
             # Jinja's message about a name that it does not know: "No filter named 'uper'."
             start, _, name = problem.partition(" named ")
             known = {"No filter": environment.filters, "No test": environment.tests}.get(start, {})
-            hint = suggest_names(name.strip("'"), known)
+            # Names with a space belong to Tunecheck's own filters, which no template can use.
+            hint = suggest_names(name.strip("'"), (each for each in known if " " not in each))
             raise PromptError(f"{where(error.lineno)}: {clean(problem, 300)}{hint}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
