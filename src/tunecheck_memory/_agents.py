@@ -212,9 +212,7 @@ class EndpointAgent(Agent):
         """Keep an exchange for later prompts, unless the service declined it."""
         self._make_room(message)
         if not declined:
-            exchange = _Exchange(message, reply, self._tokens_of(message) + self._tokens_of(reply))
-            self._kept.append(exchange)
-            self._used += exchange.tokens
+            self._keep(message, reply)
 
     def observe_reset(self) -> None:
         """Forget the conversation."""
@@ -224,11 +222,16 @@ class EndpointAgent(Agent):
     def resize(self, max_prompt_size: int | None) -> None:
         """Change the token limit, and count the kept exchanges again; dropped exchanges stay dropped."""
         self._limit = max_prompt_size
-        self._kept = deque(
-            _Exchange(each.message, each.reply, self._tokens_of(each.message) + self._tokens_of(each.reply))
-            for each in self._kept
-        )
-        self._used = sum(each.tokens for each in self._kept)
+        exchanges = [*self._kept]
+        self.observe_reset()
+        for each in exchanges:
+            self._keep(each.message, each.reply)
+
+    def _keep(self, message: str, reply: str) -> None:
+        """Count the tokens of an exchange, and add it to later prompts."""
+        tokens = self._tokens_of(message) + self._tokens_of(reply)
+        self._kept.append(_Exchange(message, reply, tokens))
+        self._used += tokens
 
     def _make_room(self, message: str) -> None:
         """Drop the oldest exchanges, for good, until a new message fits."""
