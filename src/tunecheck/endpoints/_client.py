@@ -197,7 +197,7 @@ class Client:
             timeout_s=self.timeout_s,
             most_bytes=self.max_reply_bytes,
         )
-        return _LoopState(transport, self.limits, self.clock, self.shared_limits or self._own_buckets())
+        return _LoopState(transport, self.limits, self.shared_limits or self._own_buckets())
 
     def _own_buckets(self) -> SharedLimits:
         """Return the rate limits of the definition, for this process only."""
@@ -384,7 +384,7 @@ class Client:
 class _LoopState:
     """The connections, limits and counters of one event loop."""
 
-    def __init__(self, transport: HttpTransport, limits: Limits, clock: Clock, buckets: SharedLimits) -> None:
+    def __init__(self, transport: HttpTransport, limits: Limits, buckets: SharedLimits) -> None:
         """Start with all counters at 0 and no connection."""
         self.transport = transport
 
