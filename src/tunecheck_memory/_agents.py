@@ -148,8 +148,8 @@ class EndpointAgent(Agent):
     """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size` tokens.
 
     If a new message does not fit, the oldest exchanges are dropped whole and never return. A message that exceeds the
-    limit by itself is sent alone. What is kept depends only on messages and replies, so a conversation that is replayed
-    from an event log has the same prompts.
+    limit by itself is sent alone. The kept exchanges depend only on messages and replies, so a conversation that is
+    replayed from an event log has the same prompts.
 
     The agent adopts suggested replies without a call. Later prompts omit a declined exchange: it would be declined
     again.

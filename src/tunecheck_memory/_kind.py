@@ -425,7 +425,7 @@ def shipped_kind(title: str) -> type[Kind] | None:
 
 @lru_cache(maxsize=1)
 def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the shipped kinds by the plain forms of their names, of their titles, and of the GoodAI benchmark's."""
+    """Return the shipped kinds by the plain forms of their names and titles, and of a title of the GoodAI benchmark."""
     loaded = [extension.load() for extension in PLUGIN.own_kinds[GROUP].values()]
     kinds = [kind for kind in loaded if isinstance(kind, type) and issubclass(kind, Kind)]
     by_title = {plain_title(text): kind for kind in kinds for text in (kind.name, kind.title)}

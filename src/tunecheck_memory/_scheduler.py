@@ -237,7 +237,7 @@ class Scheduler:
         task = self._ready() or self.tasks.get(min(to_begin, default=""))
 
         while task is None:
-            task = yield from self._let_pass()
+            task = yield from self._end_waits()
 
         # A test that was not waiting is new.
         if self.waiting.pop(task.id, None) is None:
@@ -257,10 +257,10 @@ class Scheduler:
         target = self.waiting[id_]
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
-    def _let_pass(self) -> _Effects[Task | None]:
-        """Let time pass, then send filler, to the end of one wait after another until a test is free; return that test.
+    def _end_waits(self) -> _Effects[Task | None]:
+        """End one wait after another until a test is free, and return that test; None if no test has become free.
 
-        The clock moves a second past the end of a wait. None if no test has become free.
+        Waits for time come first: the clock moves a second past the end of each. Then filler ends waits for tokens.
         """
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)

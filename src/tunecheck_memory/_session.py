@@ -60,7 +60,7 @@ class SessionClock:
         machine: Callable[[], int] = lambda: time.time_ns() // 1_000,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Begin at the start of virtual time, or now."""
+        """Begin at the start of virtual time, or at the machine's time if the clock is real."""
         if name not in (clocks := get_args(ClockName)):
             raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
         self.tells_agent = name == "mirrored"
@@ -69,7 +69,7 @@ class SessionClock:
         self._now_us = machine() if name == "real" else START_US
 
     def now(self) -> int:
-        """Return the time; a real clock's is the last time if the machine's clock was set back."""
+        """Return the time. If the machine's clock was set back, a real clock returns its last time."""
         if self._machine is not None:
             self.set(self._machine())
         return self._now_us
@@ -79,7 +79,7 @@ class SessionClock:
         self._now_us = max(self._now_us, at_us)
 
     def exchanged(self) -> int:
-        """Let the time of a message and its reply pass, which a real clock does by itself; return the new time."""
+        """Add the time of a message and its reply, unless the clock is real; return the new time."""
         if self._machine is None:
             self._now_us += EXCHANGE_US
         return self.now()

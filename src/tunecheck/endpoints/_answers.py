@@ -408,8 +408,8 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each event and the position of its end in the body.
 
     A line `data: {"id": 1}` and an empty line give the data `{"id": 1}`. Several `data:` lines before the empty line
-    are joined with line feeds. Skipped are lines with other fields, such as `event:`, comments, and empty events, which
-    servers send to keep the connection alive.
+    are joined with line feeds. Comments and lines with other fields, such as `event:`, are skipped. Empty events are
+    skipped, too: servers send them to keep the connection alive.
 
     Raises:
         UnreadableReplyError: there are too many lines of data.
@@ -565,7 +565,7 @@ class _StreamedAnswer:
     """The part of an answer received so far. Only the first choice is read.
 
     `envelope` has the fields of the reply around the choices, such as its id and model. `begun`: a piece of the choice
-    has arrived. `has_other_events`: some events have neither choices nor belong to the Responses API.
+    has arrived. `has_other_events`: some events have no choices and are not of the Responses API.
     """
 
     envelope: dict[str, JSON] = field(default_factory=dict)

@@ -136,7 +136,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
         """Return the facts extended by the parameter or answer format that this error refuses.
 
-        None if the error has another cause, or refuses no parameter of `sent`, or one that the facts already have.
+        None if the error has another cause, refuses no parameter of `sent`, or refuses one that the facts already have.
         """
         # A service refuses a parameter with a status of 400 or more. Other keys of the definition may be the remedy.
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):

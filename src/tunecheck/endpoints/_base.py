@@ -458,7 +458,7 @@ C = TypeVar("C", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a value in a file that people write, for errors about the value, which are of the type `kind`."""
+    """The place of a value in a file that people write. Errors about the value have the type `kind`."""
 
     document: Document
     path: tuple[str | int, ...] = ()

@@ -167,7 +167,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
                 raise definition.at("deployment").error("the url names another deployment: leave this key out")
 
-            # This notes in `_is_responses` which API is used, so it comes first.
+            # `_operation` sets `_is_responses`, which the next line reads.
             address = self._operation(_with_version(url, version, definition))
             self._model = _deployment(url) if self._is_responses else None
             return address

@@ -237,8 +237,8 @@ class Client:
                 renewed = True
                 continue
 
-            is_worth_it = failure.retry and (failure.sent or self.retry_unreachable)
-            if not is_worth_it or failures > self.retries:
+            may_retry = failure.retry and (failure.sent or self.retry_unreachable)
+            if not may_retry or failures > self.retries:
                 raise await self._last_error(state, failure, failures)
 
             await self.clock.sleep(backoff_s(failures, failure.retry_after_s, self.rng))

@@ -488,7 +488,8 @@ def cut_off_thinking(completion: Completion) -> bool:
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
     """Return the messages with another role for system messages: `developer` or `user`.
 
-    For `user`, their contents are put before that of the user's first message. Without one, they become user messages.
+    For `user`, their contents are put before that of the user's first message. Without a user's message, they become
+    user messages.
     """
     if role == "developer":
         return [{**message, "role": role} if message.get("role") == "system" else message for message in messages]

@@ -86,7 +86,7 @@ class TokenBucket:
     async def take(self, units: float) -> EndCall:
         """Wait until this many units are available and take them. Call the result at the end with the units used.
 
-        More units than the bucket holds are given from a full bucket, whose level then is negative.
+        A caller that takes more units than the bucket holds waits for a full bucket, and leaves a negative level.
         """
         async with self._lock:
             # A sum of small floats may stay just below the units, so a tiny rest counts as available.

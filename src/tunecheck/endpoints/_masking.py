@@ -379,15 +379,15 @@ def is_plain(value: JSON) -> bool:
 
 
 def hides(value: JSON) -> bool:
-    """Return whether a text refers to a variable with a secret value: one whose reference lacks `:plain`."""
+    """Return whether a text has a reference to the environment without `:plain`, so that its value is secret."""
     return isinstance(value, str) and any(not match["plain"] for match in ENV_REFERENCE.finditer(value))
 
 
 def resolve(value: JSON, place: Place, redactor: Redactor, *, in_answers: bool = False) -> JSON:
     """Return a request's body, or a part of it, with the references to the environment in all its texts replaced.
 
-    `place` is where the value stands in the definition; its last key is the key of a value that is a text. The inserted
-    values are masked in errors. They are also masked in answers if `in_answers`, or if a text's key indicates a secret.
+    `place` is the value's place in the definition. The redactor masks the inserted values in errors. It also masks them
+    in answers if `in_answers`, or if the text's own key, the last one of its path, indicates a secret.
 
     Raises:
         ConfigurationError: a variable is empty or not set, or a key for a secret holds the secret itself.

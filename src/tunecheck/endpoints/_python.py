@@ -387,7 +387,7 @@ class FunctionError(Exception):
 
 
 def main() -> None:
-    """Load the function that the first request names, then call it for each further one, in a thread of its own.
+    """Load the function that the first request names, then call it for each further request, in a new thread.
 
     The process ends when the parent closes the pipe, without waiting for calls in progress.
     """

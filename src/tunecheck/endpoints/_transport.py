@@ -226,9 +226,9 @@ class Reply:
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
     """An attempt without an answer, and its error.
 
-    `retry`: another attempt may succeed. `sent`: the service may have received the request. `overload`: the service is
-    overloaded or throttles. `refused`: every further call would be refused as well. `usage`: tokens that the attempt
-    may have used; None if it used none.
+    `retry`: another attempt may succeed. `sent`: the service may have received the request. `retry_after_s`: the wait
+    that the service asks for. `overload`: the service is overloaded or throttles. `refused`: the service would refuse
+    every further call as well. `usage`: tokens that the attempt may have used; None if it used none.
     """
 
     error: EndpointError
@@ -254,7 +254,11 @@ class HttpTransport:
     def __init__(
         self, url: str, who: str, redactor: Redactor, *, connections: int, timeout_s: float, most_bytes: int
     ) -> None:
-        """Open a session without sending anything. Errors begin with `who`; `redactor` masks secrets in them."""
+        """Open a session; this sends nothing.
+
+        `who` names the endpoint at the beginning of each error. `redactor` masks secrets in errors, from now on also
+        the proxy's credentials.
+        """
         self._url = yarl.URL(url)
         self._who, self._redactor = who, redactor
         self._timeout_s = timeout_s

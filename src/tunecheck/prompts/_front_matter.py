@@ -194,7 +194,8 @@ class Front:
     def one_of(self, known: Sequence[str], default: str, *path: str | int, advice: str = "") -> str:
         """Return the text at this path in lower case, or the default if it is absent or blank.
 
-        The error suggests a similar word, else gives the `advice`, or without one lists the known words.
+        The error suggests a similar word. If no word is similar, it gives the `advice`; without advice, it lists the
+        known words.
 
         Raises:
             PromptError: the text is not among the known words.

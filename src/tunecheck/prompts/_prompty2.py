@@ -93,7 +93,7 @@ def _nullable(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def read_properties(front: Front, *path: str | int, named: bool = True, strict: bool = False) -> tuple[Property, ...]:
-    """Return the properties that are described at this path, in a list or a mapping by name; empty without any.
+    """Return the properties that a list, or a mapping by name, describes at this path; empty if there are none.
 
     `named` is False for a list of alternatives, which have no names. With `strict`, their schemas are for OpenAI's
     strict mode.

@@ -479,7 +479,7 @@ class Backend:
         if simulator.bounded and not operation.is_async:
             return work()
         if operation.is_async:
-            # asyncio.run needs a thread without an event loop. What an async method returns is a coroutine.
+            # asyncio.run needs a thread without an event loop. An async method returns a coroutine.
             return _run_with_time_limit(lambda: asyncio.run(work()), self.time_limit_s)  # type: ignore[arg-type]
         return _run_with_time_limit(work, self.time_limit_s)
 

@@ -71,7 +71,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
 
 def pages_of(text: str, size: int) -> list[str]:
-    """Split a text into pages of at most `size` characters, without loss except for a blank rest.
+    """Split a text into pages of at most `size` characters. Only blanks after the last page are dropped.
 
     A page ends with a sentence or a word if possible.
     """

@@ -100,7 +100,7 @@ class _Trigger(msgspec.Struct, frozen=True):
 class TriggerResponse(Kind):
     """The user agrees on a sentence as the answer to an occasion; `trigger_activations` messages have this occasion.
 
-    `score` has the rules for a reply that says the sentence.
+    The method `score` decides whether a reply has the sentence.
     """
 
     name = "trigger_response"

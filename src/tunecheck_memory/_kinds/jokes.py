@@ -146,8 +146,8 @@ _MOST_OTHERS = 20
 class _JokePassage(NamedTuple):
     """A part of a reply that may be a joke.
 
-    `is_chosen`: the words before it or its own words choose it ("the one about"). `is_separate`: it stands apart from
-    the other text and has five words or more.
+    `is_chosen`: words before or in the passage choose it ("the one about"). `is_separate`: the passage is a quoted text
+    or a list item, and has five words or more.
     """
 
     text: str
