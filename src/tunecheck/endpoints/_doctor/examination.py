@@ -135,8 +135,7 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     if offered:
         found_out.append(f"the model is not in the server's list: {offered}")
 
-    name, kind = endpoint.name, endpoint.kind
-    return Examination(name, kind, simulated, answers["call"], found_out, serving, findings, changes)
+    return Examination(endpoint.name, endpoint.kind, simulated, answers["call"], found_out, serving, findings, changes)
 
 
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
