@@ -93,8 +93,8 @@ def disable_log_commands() -> None:
 def clean(text: object, most: int = 400) -> str:
     """Return one printable line of at most `most` characters, without control characters and invisible marks.
 
-    A longer text loses its end, but one without blanks, such as an identifier, its middle. Text from data, a model or a
-    server may contain escape sequences that a terminal would execute.
+    A longer text loses its end. If it has no blanks, such as an identifier, it loses its middle. Text from data, a
+    model or a server may contain escape sequences that a terminal would execute.
     """
     # Invisible characters are removed first, so four times as many characters are enough for a line of `most`.
     line = " ".join(printable(str(text)[: 4 * most]).split())

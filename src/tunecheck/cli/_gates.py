@@ -273,7 +273,7 @@ def _rate_text(rate: float, required: float) -> str:
 def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
     """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that.
 
-    `rate` is the rate of its verdicts, for the remark. `group`: the rate is over one group of rows, and stays as it is.
+    `rate` is the rate of its verdicts, for the remark. The rate of a `group` of rows is not corrected.
     """
     corrected = judge.corrected
     if corrected is None:

@@ -192,7 +192,7 @@ class Execution:
     def _check_columns(self, columns: frozenset[str]) -> None:
         """Check that columns can be bound to every parameter of the evaluators and of the target.
 
-        The evaluators are checked only if gaps are errors before the run; else a gap is an error of its rows.
+        Evaluators are checked only with `gaps_are_errors`. Else a parameter without a column is an error of each row.
 
         Raises:
             ConfigurationError: A required parameter has no column, or a mapping names an unknown one.

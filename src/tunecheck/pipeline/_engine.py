@@ -518,7 +518,7 @@ class Engine:
         verdicts: RowVerdicts = {}
 
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
-            # Some values have no JSON form. The others count, unless none is left that can: that is a failure.
+            # Some values have no JSON form. The others count. If none of them can, the evaluator has failed.
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
                 state.outputs[evaluator.name] = outcome.output  # a failure does not remove the output

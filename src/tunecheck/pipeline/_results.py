@@ -572,7 +572,7 @@ class Aggregator:
             if own_metrics[f"{evaluator.name}.scored_count"]:
                 metrics |= self.own.metrics(evaluator, rows, _keys_in_order(*(tally.first_rows for tally in tallies)))
 
-        # Each cause's share is that of all rows.
+        # A cause's share is out of all rows of these cells, also passed ones.
         causes, count = sum((cell.causes for cell in cells), Counter[str]()), sum(len(cell.rows) for cell in cells)
         return metrics | {f"{CAUSE_METRIC}{code}": causes[code] / count for code in order_causes(causes)}
 

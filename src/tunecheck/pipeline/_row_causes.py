@@ -113,7 +113,7 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenie
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool) -> Iterator[Fault]:
     """Yield all causes of a row's failure, in any order: the target's error, else causes from answer and faults.
 
-    `lenient`: see `decide_cause`. A row without an error and a failing evaluator has no causes.
+    `lenient`: see `decide_cause`. Without an error of the target, only a row with a failing evaluator has causes.
     """
     if (target_error := state.errors.get("target")) is not None:
         yield Fault(code=target_error.cause or symptoms.error_cause(f"{target_error.type}: {target_error.message}"))
