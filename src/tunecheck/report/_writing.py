@@ -84,11 +84,9 @@ class OtherRun:
 
         # The page shows the first graded metric of an evaluator, so only its numbers are needed.
         own_names = {evaluator.name for evaluator in run.evaluators}
-        self.outcomes = {
-            evaluator.name: outcomes_of(run, evaluator.name, evaluator.graded[:1]).reordered(self._partners)
-            for evaluator in reported.evaluators
-            if evaluator.name in own_names
-        }
+        graded = {each.name: each.graded[:1] for each in reported.evaluators if each.name in own_names}
+        outcomes = {name: outcomes_of(run, name, metrics) for name, metrics in graded.items()}
+        self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
 
     def answer(self, number: int, new: Details) -> dict[str, JSON] | None:
         """Return this run's answer to the reported run's row with this number (from 0), None without a partner.
