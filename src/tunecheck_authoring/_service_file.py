@@ -438,11 +438,9 @@ def _sample_key(kind: ResourceKind, number: int) -> JSON:
     A record that is identified by the record around it, such as the settings of a user, has that record's key.
     """
     known: set[str] = set()
-    owner = kind.scopes.get(kind.key or "")
-    while owner is not None and kind.name not in known:
+    while kind.name not in known and (owner := kind.scopes.get(kind.key or "")) is not None:
         known.add(kind.name)
         kind, number = owner, number % _RECORDS + 1
-        owner = kind.scopes.get(kind.key or "")
 
     last = words_of(kind.key or "")[-1:]
     # A text key such as `username` gets a name. Keys called id, or like the kind itself, are made like the simulator's.
