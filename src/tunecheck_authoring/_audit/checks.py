@@ -170,9 +170,11 @@ def schema_findings(
     """Return a finding if the call breaks the schema of its function. Without a schema, the list is empty."""
     if definition is None:
         return []
-    # With possible answers, an argument is valid if any of its accepted values is.
-    check = _violations_by_parameter if right.possible else _violations
-    broken = clean("; ".join(check(right, definition)), 1_000)
+    if right.possible:  # an argument is valid if any of its accepted values is
+        violations: Sequence[str] = _violations_by_parameter(right, definition)
+    else:
+        violations = definition.check(right.call.arguments).violations
+    broken = clean("; ".join(violations), 1_000)
     return [Finding(entry, "breaks_schema", broken, turn, call_text(right.call))] if broken else []
 
 
@@ -272,10 +274,6 @@ def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
             options = arguments if isinstance(arguments, dict) else {}
             accepted = {key: each if isinstance(each, list) and each else [each] for key, each in options.items()}
             yield RightCall(name, accepted, possible=True)
-
-
-def _violations(right: RightCall, definition: FunctionDefinition) -> Sequence[str]:
-    return definition.check(right.call.arguments).violations
 
 
 def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -> list[str]:
