@@ -112,14 +112,14 @@ def request_text(
     `number` is the turn, from 0. Parameters in `without` are left out; `instead` has other values to say. A value from
     an earlier result is described, because the user does not know it.
     """
-    asks = []
+    asks, instead = [], instead or {}
     for at, planned in enumerate(task.turns[number]):
         arguments = {name: each for name, each in planned.arguments.items() if name not in without}
-        values = {**{name: each.value for name, each in arguments.items()}, **(instead or {})}
+        values = {name: instead.get(name, each.value) for name, each in arguments.items()}
         texts = {
             name: _reference(world, task, each.source, each.path, (number, at))
             for name, each in arguments.items()
-            if each.source is not None and name not in (instead or {})
+            if each.source is not None and name not in instead
         }
         asks.append(wording.Ask(world.functions[planned.function].request, wording.details_of(values, texts)))
 
