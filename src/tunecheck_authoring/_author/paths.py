@@ -170,7 +170,8 @@ class _Walk:
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
         """Return the task of this walk, or None if a turn found no call that works."""
-        if not (self._walk_question() if turns == (1, 1) else self._walk_turns(self._random.randint(*turns))):
+        is_complete = self._walk_question() if turns == (1, 1) else self._walk_turns(self._random.randint(*turns))
+        if not is_complete:
             return None
         return AuthoredTask(
             id=task_id,
