@@ -159,7 +159,7 @@ def _decode_text(text: str, tools: object) -> Reading:
             return Reading(tuple(scanner.all_calls()))
         except (UnreadableError, RecursionError) as error:
             # Any other error: another format, or text that only begins like a call. The general reader describes it.
-            if scanner.is_full:
+            if scanner.is_at_limit:
                 return Reading(problem=str(error))
     try:
         reading = read_calls(text, tools=tools)
@@ -175,7 +175,7 @@ class _NestedScanner(PythonScanner):
     __slots__ = ()
 
     @property
-    def is_full(self) -> bool:
+    def is_at_limit(self) -> bool:
         """True at the deepest level, where the limit may have stopped the scanner."""
         return self._depth >= MAX_TEXT_DEPTH
 
@@ -186,7 +186,7 @@ class _NestedScanner(PythonScanner):
             return super()._word()
 
         # Untrusted text: a limit of our own, before Python's recursion limit is reached.
-        if self._depth >= MAX_TEXT_DEPTH:
+        if self.is_at_limit:
             self._fail(f"calls are nested deeper than {MAX_TEXT_DEPTH} levels")
         self._depth += 1
         call = self.call()
