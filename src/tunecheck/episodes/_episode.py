@@ -66,7 +66,7 @@ def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
         return
 
     parts = _parts(before, after) if len(path) < _DEEPEST else ()
-    differing = [part for part in parts if part[1] is not part[2] and part[1] != part[2]]
+    differing = [(step, old, new) for step, old, new in parts if old is not new and old != new]
     if not differing:  # no part of the two values differs, so the values are the difference
         yield Change(path, before, after)
     for step, old, new in differing:
