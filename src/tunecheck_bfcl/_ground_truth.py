@@ -57,7 +57,7 @@ def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[
 
     Raises:
         ValueError, PluginError: a row's lines cannot be made; see `_conversation_lines`.
-        DataError: the same, or a row is a single question.
+        DataError: a simulator's configuration cannot be used, or a row is a single question.
     """
     services = Services(long_context=lambda: read_long_context(files))
     for row in rows:

@@ -141,7 +141,7 @@ def answer_text(
 class ToolsDialect:
     """A function-calling endpoint: tools in the request, `tool_calls` in the answer, a tool message for each result.
 
-    `tools` are the tools of the next request. `separator` is that of a call's arguments in the log.
+    `tools` are the tools of the next request. The log separates a call's arguments with `separator`.
     """
 
     separator = ","

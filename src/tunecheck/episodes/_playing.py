@@ -157,7 +157,7 @@ class Attempt:
         return [result for item in items for result in self._make(self._read(item))]
 
     def _read(self, item: object) -> Reading:
-        """Read the calls of a ground-truth item; a benchmark's own attempt may read them otherwise."""
+        """Read the calls of a ground-truth item; a benchmark's subclass may read them differently."""
         return self._services.read(item)
 
     def _make(self, reading: Reading) -> list[OperationResult]:
@@ -167,7 +167,7 @@ class Attempt:
         return [self._make_read(call) for call in reading.calls]
 
     def _make_read(self, call: FunctionCall) -> OperationResult:
-        """Make a call of the ground truth; a benchmark's own attempt may make it otherwise."""
+        """Make a call of the ground truth; a benchmark's subclass may make it differently."""
         return self.backend.call(call)
 
 
@@ -227,8 +227,8 @@ def play(
 ) -> Episode:
     """Make the calls of each turn on the simulators; return the episode with their results.
 
-    `compared` has the numbers of the turns, from 0, whose changes and states are recorded; None for all turns.
-    Comparing the states of large simulators takes longer than a call.
+    `compared` lists the turns, from 0, whose changes and states are recorded; None means all. A caller chooses turns
+    because comparing the states of large simulators takes longer than a call.
     """
     episode = Episode()
     for number, calls in enumerate(turns):

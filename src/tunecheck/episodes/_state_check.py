@@ -299,7 +299,7 @@ class StateCheck:
     ) -> Sequence[Fault]:
         """Return the causes of the failure in the last of these turns; none if the search fails or would take long.
 
-        `messages` are the user's by turn. `lacks_results`: the turn failed because results are missing.
+        `messages` are the user's messages by turn. `lacks_results` is True if the turn failed for missing results.
         """
         calls = [[call for step in turn for call in step] for turn in turns]
         if sum(map(len, calls)) > _MOST_EXPLAINED:

@@ -231,7 +231,7 @@ class RightCall:
 
     @property
     def call(self) -> FunctionCall:
-        """Return the call with the first accepted value of each argument; of possible answers, only required ones."""
+        """Return the call with the first accepted value of each argument, without optional ones of possible answers."""
         if not self.possible:
             return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
 
@@ -268,7 +268,7 @@ def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
 
 
 def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
-    """Yield the right calls of possible answers; a value that is no list, or an empty list, is the only one."""
+    """Yield the right calls of possible answers. A value that is not a list, or is empty, is the only accepted one."""
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}

@@ -531,7 +531,10 @@ class Trial:
     def _weakness_of(
         self, row: str, turns: Turns, passes: Passes, unsaid: Iterator[files.Weakness]
     ) -> files.Weakness | None:
-        """Return the first weakness in the order of the module's table, or None. `unsaid` are those of the words."""
+        """Return the first weakness in the order of the module's table, or None.
+
+        `unsaid` yields a weakness for each value that the words lack.
+        """
         if not passes(turns):
             return files.Weakness(reason="the ground truth does not pass")
         if any(turns) and passes([[] for _ in turns]):

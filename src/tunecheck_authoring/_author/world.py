@@ -390,7 +390,7 @@ def _is_table(value: Mapping[object, object]) -> bool:
 
 
 def fits(schema: Schema, value: JSON) -> bool:
-    """True if a value is in a parameter's enum or, without an enum, has its type. Without a known type, all fit."""
+    """True if a value is in a parameter's enum or, without an enum, has its type. Without a known type, all do."""
     kind = schema.get("type")
 
     if "enum" in schema:

@@ -152,7 +152,7 @@ class McpSession:
         self._transport.close()
 
     def _request(self, method: str, params: Message) -> Message:
-        """Send a request and return its result; that of a refused call is an error's text, as a tool gives it.
+        """Send a request and return its result. If the server refuses a tool call, the result is the tool's error.
 
         Raises:
             ServerGoneError: there was no valid answer, or the server refused another request.

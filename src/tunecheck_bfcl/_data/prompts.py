@@ -162,8 +162,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 Hints = Mapping[str, str]
 """Additions to descriptions in function documents, by the names in `_HINTS`."""
 
-# Tunecheck's own addition, for a copy without these texts, and a pattern that identifies BFCL's by a few words, without
-# a copy of the text. `python` matches a text such as " Write calls in Python 3 syntax.".
+# For each hint, Tunecheck's own text, for a copy of BFCL without these texts, and a pattern that finds BFCL's text by a
+# few words, so that the text is not copied here. `python` matches a text such as " Write calls in Python 3 syntax.".
 _HINTS = {
     # appended to a function's description
     "python": (" Write calls in Python 3.", r" \w.*\bPython 3\b.*\bsyntax\."),
