@@ -161,7 +161,7 @@ def test_a_question_without_a_prompt_says_which_file_to_write(tmp_path: Path) ->
 
 @pytest.mark.parametrize("purpose", ["../secret", "a/b", "", "a b", "a.b"])
 def test_a_question_cannot_name_a_file_elsewhere(purpose: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="must be named with letters, _ and, after them, digits"):
+    with pytest.raises(ConfigurationError, match="needs a name of letters, digits and _ that begins with no digit"):
         ask(EndpointJudge(Scripted(), tmp_path), AskJudge(purpose, {}))
 
 

@@ -351,7 +351,13 @@ class RunCalls:
         """
         price = None if target.tracks_each_call else _price(getattr(target, "endpoint", None))
         async with self.reserve("target", price, _expected_answer(target, row) if price else None) as reservation:
-            yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
+
+            def count(answer: Mapping[str, JSON]) -> None:
+                # Most targets have no price: then there is nothing to add for each row.
+                if (cost := self.count_target(target, row, answer)) is not None:
+                    reservation.add_cost(cost)
+
+            yield count
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before an interruption; return the answer's cost.
