@@ -63,7 +63,9 @@ class EndpointJudge:
     def _load(self, purpose: str) -> _Question:
         """Load the prompt of a question; raise ConfigurationError if the question has none."""
         if not purpose.isidentifier():
-            raise ConfigurationError(f"the question {purpose!r} needs a name of letters, digits and _ that begins with no digit")
+            raise ConfigurationError(
+                f"the question {purpose!r} needs a name of letters, digits and _ that begins with no digit"
+            )
         file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():
             raise ConfigurationError(f"the question {purpose!r} has no prompt; create {self._folder / file.name}")
