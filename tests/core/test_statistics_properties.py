@@ -344,12 +344,12 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
         (lambda: paired_binary([1, 0], [1]), r"equally many values, not 2 and 1"),
         (lambda: paired_scores([1.0], []), r"equally many values, not 1 and 0"),
         (lambda: paired_binary([1, 0.5], [1, 0]), r"verdict 1 must be true or false, 1 or 0, not 0\.5"),
-        (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
+        (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 cluster labels were given for 2 rows"),
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be above 0 and below 1"),
-        (lambda: pass_at_k([(1, 2)], 0), "k must be 1 or more"),
-        (lambda: pass_at_k([(3, 2)], 1), "item 0: passed trials must be from 0 to 2, not 3"),
+        (lambda: pass_at_k([(1, 2)], 0), "k, the number of trials, must be 1 or more"),
+        (lambda: pass_at_k([(3, 2)], 1), "item 0: the number of passed trials must be from 0 to 2, not 3"),
         (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "power must be above 0"),
-        (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "margin must be 0 or more"),
+        (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "margin must be a finite number of 0 or more"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error(call: object, words: str) -> None:

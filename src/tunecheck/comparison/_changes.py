@@ -76,7 +76,10 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
 
 
 def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
-    """Return a mask of the pairs that fail in both runs for different reasons; none if rows have several trials."""
+    """Return a mask of the pairs that fail in both runs for different reasons; `passes` names the column of verdicts.
+
+    No pair is in the mask if a run lacks the column, or if rows have several trials.
+    """
     reasons: list[NDArray[numpy.int64]] = []
     for table, items in runs.tables_with_items:
         column = table.columns.get(passes)
@@ -185,10 +188,13 @@ def _with_rows(
 
 
 def _fault_lines(verdict: RecordedVerdict) -> list[str]:
-    """Return a line for each fault; the row's reason replaces general faults without a message of their own."""
+    """Return a line for each fault.
+
+    If a fault tells no more than that the row failed, its line is the row's reason. Empty lines are left out.
+    """
     lines = []
     for fault in verdict.faults[:_MOST_FAULTS]:
-        # The codes `own` and `below_threshold` tell no more than that the row failed.
+        # The codes `own` (the evaluator's own verdict) and `below_threshold` tell no more than that the row failed.
         if fault.message is not None or fault.code not in ("own", "below_threshold"):
             lines.append(sentence([fault]))
         elif verdict.reason or fault.code == "own":

@@ -110,9 +110,9 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
 
     simulated = [*dict.fromkeys(table.info.id for table in tables if table.info.simulated)]
     if simulated and not settings.allow_simulated:
-        named = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
+        runs_text = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
         raise ConfigurationError(
-            f"the answers of {named} are simulated, so a comparison says nothing about a model: "
+            f"the answers of {runs_text} are simulated, so a comparison says nothing about a model: "
             "give --allow-simulated to compare anyway"
         )
     return tables
@@ -157,14 +157,15 @@ def select(
         runs: the runs in the order in which they were made, each given as for `compare`.
         metric: the metric that decides: an evaluator, or a key of metrics.json; by default the data's primary metric,
             else `match` if rows have calls, else the first evaluator's main metric.
-        guards: as for `compare`.
+        guards: metrics or slices, and how much worse than in the base each may be.
         base: the run that the others have to beat; by default the first. It is ranked, too.
         margin: how much worse than the base is still accepted, in the metric's unit; without it a run must be better.
-        cluster: a column of the data; rows with equal values in it are not independent. As for `compare`.
+        cluster: a column of the data; rows with equal values in it are not independent. `none` treats all rows as
+            independent.
         confidence: the level of all intervals of the ranking together, and of each decision.
         allow_simulated: select among runs with simulated answers, too.
-        allow_changed_evaluator: as for `compare`.
-        pair_by: as for `compare`.
+        allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in all runs.
+        pair_by: `content` pairs rows with equal id and content, then rows with equal content; `id` pairs by id alone.
         seed: the seed of resampling; the same seed gives the same figures.
         results_dir: the folder with the runs.
 
@@ -400,10 +401,10 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
     Items that a run lacks, or that are not in a slice, have NaN in its column.
     """
     scores = numpy.full((len(runs.base.items.ids), len(runs.tables)), numpy.nan)
-    scores[:, runs.base_place] = measuring.item_values(runs.base, measuring.split_slice(key)[0])
+    scores[:, runs.base_position] = measuring.item_values(runs.base, measuring.split_slice(key)[0])
     # `sides` has the new run's numbers by pair; the pair's base item says in which row they belong.
-    for place, pair in runs.against_base.items():
-        scores[pair.pairing.base, place] = pair.sides(key).new
+    for position, pair in runs.against_base.items():
+        scores[pair.pairing.base, position] = pair.sides(key).new
 
     return scores
 
@@ -439,7 +440,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     settings, sides = runs.settings, common.sides
 
     # The intervals come from random draws. In order of their ids, the same runs always get the same intervals.
-    order = sorted(range(len(runs.tables)), key=lambda place: runs.tables[place].info.id)
+    order = sorted(range(len(runs.tables)), key=lambda position: runs.tables[position].info.id)
     standings = multiple_comparisons_with_the_best(
         common.scores[:, order],
         common.labels,
@@ -451,11 +452,11 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
     ranked = []
     # Back to the order of the runs: `standings` are in the order of their ids.
-    for place, table in enumerate(runs.tables):
-        standing = standings[order.index(place)]
-        value = common.estimate(place, settings)
-        interval = standing.low, standing.high, value.n, settings.confidence, "comparisons with the best"
-        difference = Estimate(standing.difference, *interval, clusters=value.clusters)
+    for position, table in enumerate(runs.tables):
+        standing = standings[order.index(position)]
+        value = common.estimate(position, settings)
+        ends, method = (standing.low, standing.high), "comparisons with the best"
+        difference = Estimate(standing.difference, *ends, value.n, settings.confidence, method, clusters=value.clusters)
         if labels is not None:
             value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
         ranked.append(results.Ranked(table.info.id, value, difference, standing.may_be_best))
@@ -466,7 +467,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
     """Return one metric's figure in each run, over the rows with a number in every run."""
     common, labels = common_rows(metric.key, runs), judge_label_counts(metric, runs)
-    values = [common.estimate(place, runs.settings) for place in range(len(runs.tables))]
+    values = [common.estimate(position, runs.settings) for position in range(len(runs.tables))]
     # A correction stretches all differences by the same factor, so the order stays.
     if labels is not None:
         values = [corrected_rate(rate, labels) for rate in values]
@@ -526,14 +527,15 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> results.RowsOverRuns | None:
     """Return the history of all rows with a verdict in every run; None if a run has no verdicts.
 
-    `passes` is the column of verdicts. At most `most` rows that are not always right are listed.
+    `passes` is the column of the metric's verdicts. At most `most` rows that are not always right are listed; with
+    None, all of them.
     """
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
 
     # A slice of a metric, such as `match[domain=refund]`, is the same slice of the column of verdicts.
-    _, where = measuring.split_slice(metric)
-    passed = over_all_runs(passes if where is None else f"{passes}[{where}]", runs)
+    _, slice_text = measuring.split_slice(metric)
+    passed = over_all_runs(passes if slice_text is None else f"{passes}[{slice_text}]", runs)
     items = numpy.flatnonzero(~numpy.isnan(passed).any(axis=1))
     passed = passed[items]
 
@@ -580,8 +582,8 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
     """Rank all runs by the primary metric, and choose among the decisions on each run against the base.
 
     Raises:
-        ConfigurationError: the runs have no primary metric in common, no row has it in every run, or they have
-            different judges.
+        ConfigurationError: the runs differ in their primary metric or in its judge, or no row has a value of the
+            metric in every run.
     """
     primaries = [comparison.metrics[comparison.part_metric] for comparison in against]
     metric, tables = primaries[0], runs.tables

@@ -379,6 +379,7 @@ class Comparison(Result, frozen=True, kw_only=True):
     @property
     def decided(self) -> RunComparison:
         """The comparison of the run that the decision is about."""
+        # The difference tells runs with equal ids apart.
         about = self.decision.candidate, self.decision.difference
         return next(other for other in self.against if (other.new.id, other.decision.difference) == about)
 

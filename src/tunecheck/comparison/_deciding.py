@@ -56,7 +56,8 @@ class EarlyStopping:
         """Read the base, and pair it with the rows to be evaluated.
 
         Raises:
-            ConfigurationError: the base cannot be read, lacks a metric or all rows, or a metric has no declared range.
+            ConfigurationError: the data cannot be read in random order, the base cannot be read, is simulated, or
+                shares no row with the data, or a metric cannot decide (see `_tests`).
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided needs rows in random order: give data as a path, list or DataFrame")
@@ -67,11 +68,12 @@ class EarlyStopping:
             raise _refusal(base, "its answers are simulated, not a model's: accept them with allow_simulated=True")
 
         self._question, self._base_id, self._dataset = question, base.info.id, rows.dataset
+        # The item of each row: without several trials, every row is an item.
         self._items = range(len(new.row_ids)) if new.items.of_row is None else new.items.of_row
         self._clusters = None if new.clusters is None else new.clusters.labels
 
         pairing = pair(base, new)
-        # From the run's rows over its items to the base's items; a row that the base lacks is in no pair.
+        # The base's item for each row of the run, found by the row's own item. A row that the base lacks has no entry.
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
 
@@ -172,7 +174,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        raise _refusal(base, f"it has verdicts of {own}, but not of {wanted}; add them with `tunecheck score`")
+        raise _refusal(base, f"it has verdicts of {own}, but not of {wanted}: add those with `tunecheck score`")
     return primary if primary in common else default_primary(common, base)
 
 
@@ -195,7 +197,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} is of a slice, so it cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:
-            raise ConfigurationError(f"this run lacks the evaluator of {name}: add it, or name another metric")
+            raise ConfigurationError(f"this run lacks the evaluator {chosen.evaluator}: add it, or name another metric")
 
         # The tests need scores from 0 to 1, so a metric without a range cannot decide.
         column = base.columns[chosen.key]
@@ -279,7 +281,7 @@ class _MetricTest:
         return (float(self.base_values[item]) - self.worst) / self.span
 
     def _new_score(self, state: RowState) -> float | None:
-        """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or does not apply.
+        """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or gave no verdict or number.
 
         Raises:
             RunError: the number is outside the metric's declared range.

@@ -113,7 +113,8 @@ def _choose_correction(raw: Estimate, rate: float, labels: LabelCounts, own: Lab
 def _labelled_rows(run: Run, name: str, metric: str, calibration: JudgeCalibration) -> dict[str, tuple[str, str]]:
     """Return human label and judge's verdict of a run's labelled rows, by the hash of the judge's inputs.
 
-    Rows with a verdict other than pass or fail are left out.
+    `name` is the evaluator, and `metric` the metric with its verdicts. Rows with a verdict other than pass or fail are
+    left out.
     """
     recorded = recorded_verdicts(run.journal, name).values()
     verdicts = {inputs: WORDS.get(str(output.get(f"{metric}{RESULT}"))) for inputs, output in recorded}
@@ -131,7 +132,10 @@ def _label_counts(calibration: JudgeCalibration) -> LabelCounts:
 def rate_of(
     table: RunTable, name: str | None, rows: Iterable[int] | None = None, *, resamples: int | None = None
 ) -> Estimate | None:
-    """Return a run's pass rate or mean score over some or all rows; None if it has no such column."""
+    """Return the pass rate or the mean score in the column `name` of a run; None if the run has no such column.
+
+    `rows` has the numbers of the rows that count; with None, all rows count.
+    """
     column = table.columns.get(name or "")
     if column is None:
         return None
@@ -150,7 +154,7 @@ def rate_of(
 
 
 def _effective_rows(rate: Estimate) -> float:
-    """Return the number of independent rows that would give the same standard error; `n` without clusters."""
+    """Return the number of independent rows that would give the same standard error; `rate.n` without clusters."""
     if rate.clusters is None or rate.value is None or rate.standard_error is None:
         return rate.n
     independent_error = math.sqrt(rate.value * (1 - rate.value) / rate.n)

@@ -136,7 +136,10 @@ def item_values(table: RunTable, name: str) -> Floats:
 
 
 def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> PairedValues:
-    """Return a metric's numbers by pair, with its kind and range from a run that declares it, else from the new run."""
+    """Return a metric's numbers by pair, with its kind and range from a run that declares it, else from the new run.
+
+    `labels` has the number of each pair's cluster. If only one run has verdicts, both runs are compared by score.
+    """
     # The new run comes first, so that its kind and range count if neither run declares the metric.
     tables = [table for table in (new, base) if key in table.columns]
     columns = [table.columns[key] for table in tables]
@@ -144,7 +147,6 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     metric = (declared or columns)[0]
     kind, bounds = metric.kind, metric.bounds
 
-    # If only one run has verdicts, both runs are compared by score.
     if kind == "binary" and any(column.kind != "binary" for column in columns):
         kind = "score"
 
@@ -154,6 +156,7 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
     averaged = False
     if kind == "binary":
         bounds = (0.0, 1.0)
+        # Any number other than 0 and 1 is such a share.
         averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (base_values, new_values))
 
     return PairedValues(base_values, new_values, labels, kind, metric.higher_is_better, bounds, metric, averaged)
@@ -221,7 +224,8 @@ def compare_pairs(
 ) -> PairedBinary | PairedScores:
     """Return the statistics of the pairs in a mask, which all have a number in both runs.
 
-    Metrics that are not `tested` get fewer draws; `most_draws` sets the numbers of bootstrap samples and sign flips.
+    Metrics that are not `tested` get fewer bootstrap samples and only one sign flip. `most_draws` replaces both
+    numbers.
     """
     before, after, labels = sides.base[mask], sides.new[mask], sides.labels_of(mask)
     if sides.verdicts:
@@ -242,7 +246,10 @@ def compare_pairs(
 
 
 def early_decision(key: str, base: RunTable, new: RunTable, confidence: float) -> DecidedMetric | None:
-    """Return the early decision on a metric if the new run stopped early against this base, else None."""
+    """Return the early decision on a metric if the new run stopped early against this base at this confidence.
+
+    Otherwise return None.
+    """
     stopped = new.info.stopped
     if stopped is None or stopped.against != base.info.id or stopped.confidence != confidence:
         return None
@@ -443,10 +450,10 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
-        own, other = (", ".join([*table.evaluators][:5]) or "none" for table in (base, new))
+        in_base, in_new = (", ".join([*table.evaluators][:5]) or "none" for table in (base, new))
         raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common: {own} in the first, "
-            f"{other} in the second; add an evaluator with `tunecheck score RUN --evaluators NAME`"
+            f"{base.info.id} and {new.info.id} have no evaluator in common ({in_base} in the first, "
+            f"{in_new} in the second): add an evaluator with `tunecheck score RUN --evaluators NAME`"
         )
 
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
@@ -473,7 +480,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         owners = [table.columns[column].evaluator for table in (base, new) if column in table.columns]
         # Evaluator `a` may have the key `b.c`, and evaluator `a.b` the key `c`.
         if len({*owners}) > 1:
-            raise ConfigurationError(f"the metric {key} is of evaluators {' and '.join(owners)}: name another metric")
+            raise ConfigurationError(f"evaluators {' and '.join(owners)} both have a metric {key}: name another metric")
         chosen.append(MetricRef(name, key, owners[0], name in tested))
 
     note = f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"
@@ -489,40 +496,40 @@ def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> It
 
 
 def split_slice(name: str) -> tuple[str, str | None]:
-    """Split `match[domain=refund]` into the metric and the slice; None means all rows."""
-    metric, bracket, where = name.partition("[")
-    return (metric, where[:-1]) if bracket and where.endswith("]") else (name, None)
+    """Split `match[domain=refund]` into the metric `match` and the slice `domain=refund`; None means all rows."""
+    metric, bracket, rest = name.partition("[")
+    return (metric, rest[:-1]) if bracket and rest.endswith("]") else (name, None)
 
 
-def _slice_suffix(where: str | None, base: RunTable, new: RunTable) -> str:
-    """Return a slice as `[column=value]`; "" for None.
+def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
+    """Return the text of a slice, `column=value` or a value alone, as `[column=value]`; "" for None.
 
-    A slice given as a value alone is of the only column that has this value.
+    A value alone names the slice of the only column with this value.
 
     Example: `domain=refund` becomes `[domain=refund]`, and so does `refund` if no other column has this value.
 
     Raises:
         ConfigurationError: no column has this value, several have it, or there are no slices by this column.
     """
-    if where is None:
+    if slice_text is None:
         return ""
 
     # Columns that the runs were grouped by replace columns of the same name that were found in the data.
     known = {**new.slices, **base.slices, **new.groups, **base.groups}
-    column, equals, _ = where.partition("=")
+    column, equals, _ = slice_text.partition("=")
     if equals and column in known:
-        return f"[{where}]"
+        return f"[{slice_text}]"
 
-    columns = [name for name, labels in known.items() if not equals and where in labels]
+    columns = [name for name, labels in known.items() if not equals and slice_text in labels]
     if len(columns) == 1:
-        return f"[{columns[0]}={where}]"
+        return f"[{columns[0]}={slice_text}]"
     if columns:
-        choices = " or ".join(f"[{name}={where}]" for name in columns)
-        raise ConfigurationError(f"the slice [{where}] is a value of several columns: write {choices}")
+        choices = " or ".join(f"[{name}={slice_text}]" for name in columns)
+        raise ConfigurationError(f"several columns have the value of the slice [{slice_text}]: write {choices}")
 
     hint = did_you_mean(column, known) if equals else ""
     raise ConfigurationError(
-        f"the runs have no slice [{where}]{hint}; add slices with `tunecheck score RUN --group-by COLUMN`"
+        f"the runs have no slice [{slice_text}]: add slices with `tunecheck score RUN --group-by COLUMN`{hint}"
     )
 
 
@@ -542,7 +549,7 @@ def _main_key(name: str, base: RunTable, new: RunTable) -> str:
 def _find_keys(
     names: Iterable[str], mains: Mapping[str, str], evaluator_of: Mapping[str, str], base: RunTable, new: RunTable
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the key of each metric that the user names; if that is a slice, both end with it.
+    """Yield the name and the key of each metric in `names`; for a metric on a slice, both end with the slice.
 
     An evaluator's main metric gets the evaluator's name, other metrics their key. `mains` has the main metrics by
     evaluator, and `evaluator_of` the reverse.
@@ -555,8 +562,8 @@ def _find_keys(
     """
     # A key may contain brackets itself. It is a slice only if no column has the whole name.
     for full_name in names:
-        name, where = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)
-        key, suffix = mains.get(name) or _shared_key(name, base, new), _slice_suffix(where, base, new)
+        name, slice_text = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)
+        key, suffix = mains.get(name) or _shared_key(name, base, new), _slice_suffix(slice_text, base, new)
 
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
@@ -570,7 +577,8 @@ def _find_keys(
 def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
     """Return the key of a metric's column that both runs have; None without one.
 
-    It is the metric's own column, else its evaluator's pass rate if that has the metric's verdicts.
+    The key is that of the metric's own column. If it has none, it is that of its evaluator's pass rate, if the rate
+    counts the metric's verdicts.
     """
     # Tables leave out `m_score` if it repeats `m`, so its name stands for `m`.
     for key in (name, name.removesuffix("_score")):
@@ -595,6 +603,7 @@ def primary_of(chosen: Iterable[MetricRef], base: RunTable, new: RunTable, named
 
     default = default_primary([metric.name for metric in tested], base, new)
     names = (base.opened.primary or new.opened.primary, default)
+    # The data's primary may be given as a name or a key, and may not be among the tested metrics.
     return next(metric for name in names for metric in tested if name in (metric.name, metric.key))
 
 

@@ -206,7 +206,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return assumption_of(self.metric, self.pair.base, self.pair.new)
 
     def _call_objections(self) -> Iterator[Objection]:
-        """Yield objections to calls that a server left in the text, and to runs if only one counts such calls."""
+        """Yield objections to calls that a server left in the text, and to counting such calls in one run only."""
         base, new = self.pair.base.info.calls, self.pair.new.info.calls
         for name, calls in ((self.base_name, base), (self.new_name, new)):
             if calls is not None:
@@ -263,7 +263,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return [pair.measured(metric) for key, metric in by_key.items() if key != own]
 
     def _is_worse(self, difference: Estimate, p_adjusted: float | None, *, up: bool) -> bool:
-        """Return True if a loss is shown, with a margin a loss of at least the margin; `up`: higher is better."""
+        """Return True if a loss is shown; with a margin, the loss must be shown to be at least as large as it.
+
+        `up` is True if higher values are better.
+        """
         margin = self.pair.settings.margin or 0.0
         is_shown = measuring.shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
         return is_shown and refutes(difference, margin, higher_is_better=up)

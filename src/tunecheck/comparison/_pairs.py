@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._comparison import MetricComparison, MetricRef
 from tunecheck.comparison._judged import correct_judge_errors
@@ -63,8 +63,8 @@ class Pairing(msgspec.Struct, frozen=True):
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' rows: by id and content, then by content; or with `pair_by` "id" by id alone.
 
-    Rows are also paired by id alone if a row has no known content, or if the runs come from different programs and
-    no content is equal.
+    Rows are also paired by id alone if a row has no known content. The same holds if the runs come from different
+    programs, both have ids of their own, and no row has an equal id and content.
 
     Raises:
         NothingPairsError: no item of one run is in the other.
@@ -118,7 +118,7 @@ def _items_with_keys(table: RunTable, contents: bool) -> ItemsWithKeys:
 
 
 def _unpaired(keys: Sequence[str], paired: Iterable[int]) -> ItemsWithKeys:
-    """Return the items that are not among the `paired` ones; `keys` has the key of each item."""
+    """Return the items that are not among the `paired` ones, each with its key; `keys` has the keys of all items."""
     numbers = set(paired)
     return [(item, key) for item, key in enumerate(keys) if item not in numbers]
 
@@ -152,11 +152,11 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         differ = f"{', '.join(map(repr, columns[:3]))} {'differ' if len(columns) > 1 else 'differs'}"
         example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
         remedy = "to compare them anyway, add --pair-by id" if base.named and new.named else ""
-        ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
+        ids = plural(len(shared), "id")
         return NothingPairsError(f"{runs} share no row: {ids} in both, but with different content ({example})", remedy)
 
-    base_id, new_id = base.items.ids[0][:100], new.items.ids[0][:100]
-    return NothingPairsError(f"{runs} share no row: the ids differ, such as {base_id!r} and {new_id!r}")
+    examples = " and ".join(repr(table.items.ids[0][:100]) for table in (base, new))
+    return NothingPairsError(f"{runs} share no row: the ids differ, such as {examples}; compare runs of the same data")
 
 
 def _different_columns(base: RunTable, new: RunTable, row_id: str) -> list[str]:
@@ -167,7 +167,10 @@ def _different_columns(base: RunTable, new: RunTable, row_id: str) -> list[str]:
 
 
 def _data_of_row(table: RunTable, row_id: str) -> dict[str, JSON]:
-    """Return the data columns of the row with this id, by name; of the first row if only an item has the id."""
+    """Return the data columns of the row with this id, by name.
+
+    With several trials, the id may be that of an item, which no row has; then return those of the first row.
+    """
     number = table.row_ids.index(row_id) if row_id in table.row_ids else 0
     row = next(islice(table.opened.rows.records(), number, None), {})
     return {key.removeprefix("inputs."): value for key, value in row.items() if key.startswith("inputs.")}
@@ -201,10 +204,10 @@ class RunPair:
                 # The labels are of a run's items; from here on they are of pairs.
                 return replace(table.clusters, labels=[table.clusters.labels[item] for item in items])
 
-        named = self.settings.cluster
-        if named not in (None, NONE):
+        column = self.settings.cluster
+        if column not in (None, NONE):
             known = dict.fromkeys([*self.base.column_names, *self.new.column_names])
-            raise ConfigurationError(f"--cluster: the rows have no column {named!r}{did_you_mean(named, known)}")
+            raise ConfigurationError(f"--cluster: the rows have no column {column!r}{did_you_mean(column, known)}")
         return None
 
     @cached_property
@@ -236,11 +239,11 @@ class RunPair:
         Raises:
             ConfigurationError: no pair belongs to the slice.
         """
-        _, where = measuring.split_slice(key)
-        if where is None:
+        _, slice_text = measuring.split_slice(key)
+        if slice_text is None:
             return numpy.ones(len(self.pairing.base), dtype=bool)
 
-        column, _, value = where.partition("=")
+        column, _, value = slice_text.partition("=")
         mask = self.rows_by_value(column).get(value)
         if mask is None:
             raise ConfigurationError(f"no row of the slice {key} is in both runs: name a slice that both runs have")
@@ -334,9 +337,9 @@ class Runs:
                 raise ConfigurationError(f"the run {folder} is given twice: give each run once")
 
         self.tables, self.settings = tables, settings
-        self.base_place, self.base = base, tables[base]
-        others = [(place, table) for place, table in enumerate(tables) if place != base]
-        self.against_base = {place: RunPair(self.base, table, settings) for place, table in others}
+        self.base_position, self.base = base, tables[base]
+        others = [(position, table) for position, table in enumerate(tables) if position != base]
+        self.against_base = {position: RunPair(self.base, table, settings) for position, table in others}
 
     @cached_property
     def clusters(self) -> Clusters | None:

@@ -52,14 +52,14 @@ def _name(text: str, style: Style = "") -> Words:
 def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = False) -> views.View:
     """Return the page of a comparison: a short one, or with `details`, all metrics, slices and causes.
 
-    `rows` is the most rows shown from each list.
+    Each list of rows shows at most `rows` rows; on the short page, at most three.
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
     decided = comparison.decided
     checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
     notes = [*comparison_notes(comparison)]
 
-    # On a short page the rest is counted, so that it does not hide that there is more.
+    # The short page counts the notes that it leaves out.
     if not details and len(notes) > _BRIEF_NOTES:
         notes = [*notes[:_BRIEF_NOTES], f"and {plural(len(notes) - _BRIEF_NOTES, 'more note')}"]
 
@@ -70,7 +70,10 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
 
 
 def _decision_check(decision: Decision, *, chosen: bool) -> views.Check:
-    """Return a decision as a check for CI: keep is a failure; undecided and invalid are errors."""
+    """Return a decision as a check for CI: ship passes, keep is a failure, undecided and invalid are errors.
+
+    `chosen` is False for a decision among several that is not the one to act on.
+    """
     # The lines of the terminal are also the text of the check.
     text = "\n".join(line for line, _ in wording.decision_lines(decision, chosen=chosen))
     problem = {"ship": None, "keep": "failure", "undecided": "error", "invalid": "error"}[decision.decision]
@@ -127,9 +130,10 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
 
 
 def _charts(decided: RunComparison, comparison: Comparison) -> Iterator[views.Part]:
-    """Yield the chart of the `decided` run's metrics, after the runs' table and the pair's names.
+    """Yield the chart of the `decided` run's metrics against the base.
 
-    The table is left out if the runs were not ranked, and the names if there are only two runs.
+    If the runs were ranked, a table of all runs comes first. With more than two runs, a line names the pair of the
+    chart.
     """
     if comparison.best is not None:
         yield _iterations_table(comparison)
@@ -147,7 +151,10 @@ def _interval(label: str, estimate: Estimate) -> views.Interval:
 
 
 def _runs_table(comparison: Comparison) -> Table:
-    """Return a table of the runs: label, id, and number of rows; the row below a run says why it stopped early."""
+    """Return a table of the runs: label, id, and number of rows.
+
+    If a run stopped early, the row below it says why. If answers are simulated, the last row says so.
+    """
     # Two runs are base and new. Several are numbered, and the base is run 1.
     labels = ["base", "new"]
     if len(comparison.runs) > 2:
@@ -203,10 +210,11 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
     if comparison.margin is not None:
         heads.append(f"worse by < {comparison.margin:g}")
 
-    # Two stable sorts: an evaluator stands where its first metric stands, tested evaluators first.
+    # Two stable sorts. First tested metrics come before others, and an evaluator's main metric before its other ones.
     metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
     evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
-    metrics.sort(key=lambda each: evaluators.index(each.evaluator))  # all metrics of an evaluator together
+    # Then all metrics of an evaluator move to the place of its first one.
+    metrics.sort(key=lambda each: evaluators.index(each.evaluator))
     return Table(heads, [_metric_cells(metric, has_margin=comparison.margin is not None) for metric in metrics])
 
 
@@ -221,7 +229,8 @@ def _metric_cells(metric: MetricComparison, *, has_margin: bool) -> list[Cell]:
     style: Style = "" if metric.tested else "dim"
     name = _name(metric.name, style)
     if not metric.tested and metric.name != metric.evaluator:
-        # An untested number stands below its evaluator, so its name needs no prefix.
+        # An untested number stands below its evaluator, so its name needs no prefix. A number named like the evaluator
+        # is shown as `mean`.
         key = metric.key.removeprefix(f"{metric.evaluator}.")
         name = Words(f"  {'mean' if key == metric.evaluator else clean(key, 60)}", style)
 
@@ -275,7 +284,10 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
 def _causes_table(
     against: RunComparison, comparison: Comparison, causes: Sequence[results.CauseChange], *, brief: bool = False
 ) -> Table:
-    """Return a table of the paired rows by cause of failure: in each run, and unless `brief`, in one run only."""
+    """Return a table of `causes`, with the number of paired rows that failed for each cause in each run.
+
+    Unless `brief`, two columns count the rows that had the cause in one run only.
+    """
     rows: list[list[Cell]] = []
     for cause in causes:
         style: Style = "bad" if cause.new > cause.base else "good"
@@ -297,7 +309,10 @@ def _causes_table(
 
 
 def _iterations_table(comparison: Comparison) -> Table:
-    """Return a table with a row for each run and a column for each metric, over the rows that all runs have."""
+    """Return a table with a row for each run and a column for each metric, over the rows that all runs have.
+
+    The first row has the number of rows, the last row a sparkline of each metric.
+    """
     metrics = comparison.history
     # The first line counts the rows that all runs have; each metric may have other rows.
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
@@ -347,7 +362,7 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
     for change in changes:
         base = _reason_titles(change.base_causes, change.base_faults, change.base_reason, by_cause=metric.primary)
         new = _reason_titles(change.new_causes, change.new_faults, change.new_reason, by_cause=metric.primary)
-        # For a fixed row, the reasons that only the base has count; for all others, those that only the new run has.
+        # A fixed row counts for the reasons that only the base has, any other row for those that only the new run has.
         counted, excluded = (base, new) if name == "fixed" else (new, base)
         counts.update(reason for reason in counted if reason not in excluded)
 
@@ -368,10 +383,10 @@ def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most
 
 
 def _reason_titles(causes: Sequence[str], faults: Sequence[Fault], reason: str | None, *, by_cause: bool) -> list[str]:
-    """Return titles of the reasons why a row failed in one run: problems of serving, else the evaluator's faults.
+    """Return titles of the reasons why a row failed in one run: problems of serving, else `faults`, else `reason`.
 
-    With `by_cause`, return the titles of the row's causes, as in the table of causes. A row's causes come from all its
-    failing evaluators, so they count only if this metric has faults.
+    With `by_cause` and faults, the titles of all `causes` replace those of serving, as in the table of causes. Without
+    faults of this metric, the causes may come from another evaluator.
     """
     titles = [cause_named(code).title for code in causes] if by_cause and faults else wording.serving_titles(causes)
     groups = fault_groups(faults, reason or "")

@@ -42,14 +42,17 @@ _JUDGE_REMARKS = MappingProxyType(
 
 
 def value_text(kind: Kind, value: float | None) -> str:
-    """Format a figure, as `88.7%` or `0.812`."""
-    if value is None or value != value:
+    """Format a figure, as `88.7%` or `0.812`; a missing one as `–`."""
+    if value is None or value != value:  # NaN alone differs from itself
         return NOTHING
     return f"{value:.1%}" if kind == "binary" else number_text(float(value))
 
 
 def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> str:
-    """Format a difference with its sign, as `−4.7 points` or `+0.012`; without `unit`, omit "points"."""
+    """Format a difference with its sign, as `−4.7 points` or `+0.012`; a missing one as `–`.
+
+    Without `unit`, the word "points" is left out.
+    """
     if value is None:
         return NOTHING
     size = _size(kind, abs(value))
@@ -60,7 +63,7 @@ def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> st
 
 
 def interval_text(kind: Kind, estimate: Estimate) -> str:
-    """Format the interval of a difference, as `−8.1 to −1.3`."""
+    """Format the interval of a difference, as `−8.1 to −1.3`; a missing one as `–`."""
     if estimate.low is None or estimate.high is None:
         return NOTHING
     low, high = (difference_text(kind, bound, unit=False) for bound in (estimate.low, estimate.high))
@@ -68,7 +71,7 @@ def interval_text(kind: Kind, estimate: Estimate) -> str:
 
 
 def size_text(kind: Kind, value: float | None) -> str:
-    """Format the size of a difference without a sign, as `4.7 points` or `0.012`."""
+    """Format the size of a difference without a sign, as `4.7 points` or `0.012`; a missing one as `–`."""
     if value is None:
         return NOTHING
     return _size(kind, value) + (" points" if kind == "binary" else "")
@@ -80,7 +83,7 @@ def _size(kind: Kind, value: float) -> str:
 
 
 def p_text(value: float | None) -> str:
-    """Format a p-value, as `0.025`, `<0.001` or `1` (from 0.995)."""
+    """Format a p-value, as `0.025`, `<0.001` or `1` (from 0.995); a missing one as `–`."""
     if value is None:
         return NOTHING
     rounded = f"{value:.3f}" if value < 0.995 else "1"
@@ -194,10 +197,13 @@ def decision_lines(
 
 
 def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
-    """Say what to do, as `Keep a, not b`; if the decision is not the one to act on (`chosen`), say its result."""
+    """Say what to do, as `Keep a, not b`.
+
+    `chosen` is False for a decision that is not the one to act on. It is described, as `b should not replace a`.
+    """
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
-    # Without any pair, more rows like these are not the remedy, so the message is another one.
+    # An undecided comparison without an estimate has no pair of verdicts, which the head says.
     has_rows = decision.decision != "undecided" or decision.difference[1] is not None
 
     return heads[decision.decision if has_rows else "no rows"].format(

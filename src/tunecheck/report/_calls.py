@@ -127,7 +127,7 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
-    """Return the names of the called functions in order, each once."""
+    """Return the names of the called functions in order, each once, at most 100."""
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
@@ -255,9 +255,9 @@ def _pair_calls(
         extra += [pair.actual for pair in match.misnamed]
 
     lines = []
-    for pair, status in paired:
+    for pair, pair_status in paired:
         paths = [difference.path for difference in pair.differences]
-        lines.append(_CallLine(pair.expected, pair.actual, status, paths))
+        lines.append(_CallLine(pair.expected, pair.actual, pair_status, paths))
 
     # The order of the ground truth. An expected call that is not among the listed ones comes first.
     lines.sort(key=lambda line: expected.index(line.expected) if line.expected in expected else 0)
@@ -363,7 +363,7 @@ def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, al
     """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text.
 
     `marks` has the mark of each argument with a fault. `alternatives`: the values are lists of accepted values.
-    Arguments after the first ones that the page has room for are left out.
+    At most 200 arguments are returned.
     """
     marks = marks or {}
     arguments: list[JSON] = [
@@ -385,9 +385,10 @@ def _accepted_text(value: JSON) -> str:
 
 
 def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bool) -> Iterator[tuple[str, str]]:
-    """Yield pairs of an expected and a called function for a row in which a side has no readable call.
+    """Yield pairs of an expected and a called function for a row in which one or both sides have no readable call.
 
-    ANSWER, NO_CALL or UNREADABLE replaces the missing function. `has_words`: the response has other parts than calls.
+    ANSWER, NO_CALL or UNREADABLE replaces a missing function. `has_words` is True if the response has other parts
+    than calls.
     """
     no_call = ANSWER if has_words else NO_CALL
     if actual.problem is not None:
@@ -422,7 +423,7 @@ def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
 
 
 def shown_messages(messages: JSON) -> list[JSON]:
-    """Return messages as `[role, text, calls]`."""
+    """Return up to 200 messages as `[role, text, calls]`; the last entry counts the messages left out."""
     shown: list[JSON] = []
     for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
         if isinstance(message, dict):
@@ -471,7 +472,7 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     logged_turns = [entry for entry in entries if isinstance(entry, dict)]
     logged_states = [entry for entry in entries if isinstance(entry, list)]
 
-    # The calls that were executed in each step of each turn, by the one reader of such logs.
+    # The calls that were executed in each step of each turn; `Episode` is the only reader of such logs.
     executed = Episode.read({"inference_log": log}).columns()["calls_made"]
     asked_count = len(turns) if isinstance(turns, list) else 0
     count = max(asked_count, len(logged_turns), len(result) if is_conversation(result) else 0)
@@ -595,7 +596,7 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 
 
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
-    """Yield `[path, before, after]` for each path at which two states differ."""
+    """Yield `[path, before, after]` for each path at which the states differ, with texts of limited length."""
     for change in islice(changes(before, after), _MOST_CHANGES):
         old, new = cut_apart(_state_text(change.before), _state_text(change.after), _MOST_VALUE, before=60)
         yield [path_text(change.path, 400), old, new]

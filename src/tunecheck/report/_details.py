@@ -177,8 +177,9 @@ class DetailReader:
         panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
 
-        question = _conversation(data, ground_truth)
-        return _Parts(data, target, ground_truth, response, *question, panels, columns.verdicts(row), columns)
+        messages, turns, used = _conversation(data, ground_truth)
+        verdicts = columns.verdicts(row)
+        return _Parts(data, target, ground_truth, response, messages, turns, used, panels, verdicts, columns)
 
     def _sides(self, parts: _Parts) -> AnswerComparison | None:
         """Return the row's ground truth and response for comparison; None for a conversation."""
@@ -234,7 +235,7 @@ class DetailReader:
                 yield [cut(name, 200), self._text_or_number(value)]
 
     def _text_or_number(self, value: JSON) -> JSON:
-        """Return a value as text; for a long value, store it among the shared texts and return its number."""
+        """Return a value as text. Store a text of 600 characters or more among the shared texts; return its number."""
         if not isinstance(value, (str, list, dict)):
             return as_json(value)
         text = as_text(value)

@@ -80,7 +80,7 @@ class Coded(msgspec.Struct):
         return rows
 
     def as_json(self, most: int) -> JSON:
-        """Return the first rows as the page reads them."""
+        """Return all values, and the first `most` rows, as the page reads them."""
         return {"values": [*self.values], "rows": self.rows[:most]}
 
 
@@ -91,14 +91,20 @@ class Outcomes(msgspec.Struct, frozen=True):
     scores: Mapping[str, Sequence[float]]
 
     def as_json(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
-        """Return the first rows for the page: results as one text, and numbers of the first graded metric or null."""
+        """Return the first `most` rows for the page: results as one text, and numbers of the first graded metric.
+
+        If the evaluator has no graded metric, the numbers are null.
+        """
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
         return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
 
-    def reordered(self, places: Sequence[int | None]) -> Outcomes:
-        """Return the outcomes in the order of another run's rows; a place is None if this run lacks the row."""
-        results = "".join(ABSENT if row is None else self.results[row] for row in places)
-        scores = {key: [math.nan if at is None else own[at] for at in places] for key, own in self.scores.items()}
+    def reordered(self, partners: Sequence[int | None]) -> Outcomes:
+        """Return the outcomes in the order of another run's rows.
+
+        `partners` has, for each row of that run, the number of the same row in this run; None if this run lacks it.
+        """
+        results = "".join(ABSENT if row is None else self.results[row] for row in partners)
+        scores = {key: [math.nan if row is None else own[row] for row in partners] for key, own in self.scores.items()}
         return Outcomes(results, scores)
 
 
@@ -155,8 +161,8 @@ class RowIndex:
         texts["answers"].append(details.answer)
         texts["notes"].append(line("; ".join(dict.fromkeys(filter(None, messages))), _MOST_REASON))
 
-        kind, calls = row.get("row_kind"), details.calls
-        cause = cause_named(code) if isinstance(code := row.get("cause"), str) else None
+        kind, calls, code = row.get("row_kind"), details.calls, row.get("cause")
+        cause = cause_named(code) if isinstance(code, str) else None
         coded["kinds"].add([kind] if isinstance(kind, str) else ())
         coded["functions"].add(calls.expected_names)
 
@@ -203,7 +209,7 @@ class RowIndex:
                 page[name.removesuffix("_ms")] = round_numbers(self.figures[name][:most])
 
         pairs = zip(evaluators, self.outcomes, strict=True)
-        page["outcomes"] = [{"name": judge.name, **outcomes.as_json(judge, most)} for judge, outcomes in pairs]
+        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each, most)} for each, outcomes in pairs]
         return page
 
 
@@ -259,31 +265,38 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 
 
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
-    """Return passed and judged rows by evaluator and expected function (at most 40); None without verdicts."""
-    called, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
+    """Return, by evaluator, `[function, passed rows, judged rows, low, high]` of each expected function.
+
+    `low` and `high` are the interval of the pass rate. The 40 functions that most rows expect are included. Return None
+    without verdicts.
+    """
+    expected, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
     # The functions that most rows expect come first, whatever their pass rates are.
-    most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
+    codes = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
 
     functions: dict[str, JSON] = {}
     for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
         shown: list[JSON] = []
 
-        for code in most:
+        for code in codes:
             results = [outcomes.results[row] for row in rows_of[code]]
             # Rows with an error or without a verdict are in no rate.
             passed, judged = results.count(PASS), results.count(PASS) + results.count(FAIL)
             if judged:
                 rate = wilson(passed, judged)
-                shown.append([called.values[code], passed, judged, rate.low, rate.high])
+                shown.append([expected.values[code], passed, judged, rate.low, rate.high])
 
         if shown:
             functions[evaluator.name] = shown
 
-    return {"shown": len(most), "all": len(rows_of), "by": functions} if functions else None
+    return {"shown": len(codes), "all": len(rows_of), "by": functions} if functions else None
 
 
 def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
-    """Yield a histogram for each graded metric with more than two values; the threshold, if all rows share one."""
+    """Yield a histogram for each graded metric with more than two values.
+
+    It has the threshold if the metric is the evaluator's main one, and all rows share the threshold.
+    """
     for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
             # Most metrics show more than two values among the first 1,000, so the set of all is rarely built.
@@ -292,13 +305,13 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
                 # `thresholds` counts those of the main metric only.
                 thresholds = [value for value, _ in counts.most_common(2)]
                 main = metric.name in (evaluator.primary, evaluator.name)
-                only = thresholds[0] if main and len(thresholds) == 1 else None
+                shared_threshold = thresholds[0] if main and len(thresholds) == 1 else None
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"
 
                 # Scores between 0 and 1 get this whole range as their axis, all others their own.
-                unit = min(values) >= 0 and max(values) <= 1
-                bins = histogram(values, 0.0, 1.0) if unit else histogram(values, min(values), max(values))
-                yield {"name": name, "threshold": only, "mean": sum(values) / len(values), **bins}
+                low, high = min(values), max(values)
+                bins = histogram(values, 0.0, 1.0) if low >= 0 and high <= 1 else histogram(values, low, high)
+                yield {"name": name, "threshold": shared_threshold, "mean": sum(values) / len(values), **bins}
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
@@ -317,14 +330,16 @@ def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: 
 
 
 def _figures_histogram(numbers: Iterable[float]) -> JSON:
-    """Return the histogram and quantiles of latencies or lengths; None if no number is above 0."""
+    """Return the histogram and quantiles of latencies or token counts; None if no number is above 0.
+
+    If the largest value is more than 50 times the smallest, the axis is logarithmic.
+    """
     values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
     if not values or values[-1] == 0:
         return None
 
-    positive = values[next(position for position, value in enumerate(values) if value > 0) :]
-    # A logarithm needs values above 0.
-    wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
+    # A logarithm needs values above 0; the first value is the smallest.
+    wide = values[0] > 0 and values[-1] / values[0] > _WIDE
 
     # Nearest-rank quantiles are values that occurred.
     quantiles: dict[str, JSON] = {
@@ -377,7 +392,7 @@ def _count_values(coded: Coded) -> Counter[str]:
 
 
 def _spent(usage: JSON) -> JSON:
-    """Return a row for each caller of models: `[who, calls, tokens in, tokens out, cost]`."""
+    """Return a row for each part of the run that calls models: `[part, calls, tokens in, tokens out, cost]`."""
     rows = usage.items() if isinstance(usage, Mapping) else ()
     return [
         [name, *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens")), cost_text(spent)]

@@ -89,10 +89,9 @@ def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
     """
     info = table.info
     if folder is None:
-        # Results of another program have no manifest; this one has what the table tells.
+        # Results of another program have no manifest, so one is made from the table.
         data = DatasetEntry(path=info.place)
-        groups = list(table.groups)
-        manifest = RunFile(dataset=data, group_by=groups, simulated=info.simulated, created=info.created)
+        manifest = RunFile(dataset=data, group_by=list(table.groups), simulated=info.simulated, created=info.created)
         return ReportedRun(info.id, manifest, {}, list_evaluators(table, manifest), table, notes=info.notes)
 
     manifest, metrics = folder.manifest(), folder.metrics()
@@ -139,7 +138,7 @@ def list_evaluators(table: RunTable, manifest: RunFile) -> list[Evaluated]:
 
 
 def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: EvaluatorEntry | None) -> Evaluated:
-    """Describe an evaluator by its `entry` in the manifest, else by its columns."""
+    """Describe an evaluator by its `entry` in the manifest; without an entry, by its columns."""
     options, name = columns.entry.arguments or {}, columns.name
     kind = "" if entry is None or entry.type is None else entry.type.rpartition(".")[2]
 

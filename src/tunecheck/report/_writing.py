@@ -130,8 +130,8 @@ class OtherRuns:
         `answers` has each different answer once, without the reported run's. `others` has the number of each run's
         answer in that list, counted from 1. 0 is the reported run's answer, None stands for a run without the row.
 
-        Example: the base answered as the reported run, and the two other runs alike, but otherwise. `answers` has one
-        entry, and `others` is [0, 1, 1].
+        Example: the base gave the same answer as the reported run, and two more runs both gave another one. `answers`
+        has this one answer, and `others` is [0, 1, 1].
         """
         answers: list[JSON] = []
         numbers: list[JSON] = []
@@ -272,7 +272,7 @@ def _summary_lines(
 
 
 def _cells(table: RunTable, column: str, groups: Sequence[RowGroup], *, is_rate: bool = False) -> list[JSON]:
-    """Return each group's figure with its interval, or None for no figure; a rate also has its passed rows."""
+    """Return each group's figure with its interval, None for a group without one; a rate also has its passed rows."""
     cells: list[JSON] = []
     for rate in (rate_of(table, column, rows, resamples=_RESAMPLES) for _, _, rows in groups):
         # The page shows `31 of 46` beside a rate.
@@ -282,13 +282,13 @@ def _cells(table: RunTable, column: str, groups: Sequence[RowGroup], *, is_rate:
 
 
 def estimate_json(figures: Estimate) -> dict[str, JSON]:
-    """Return a figure for the page."""
+    """Return a figure for the page; it has a `remark` only if the estimate has one."""
     written: dict[str, JSON] = {"value": figures.value, "low": figures.low, "high": figures.high, "n": figures.n}
     return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})
 
 
 def _own_totals(evaluator: Evaluated, run: ReportedRun) -> JSON:
-    """Return the evaluator's own totals, and pass^k with several trials, as `[name, value]`."""
+    """Return the evaluator's own totals, and with several trials pass^k, as `[name, value]`."""
     metrics, start = object_or_empty(run.metrics.get("metrics")), f"{evaluator.name}."
     own = [(key.removeprefix(start), value) for key, value in metrics.items() if key.startswith(start)]
 
@@ -327,8 +327,9 @@ def write_report(
             file cannot be written.
         DataError: a run's rows are damaged.
     """
+    against = [] if against is None else against
     # A text is a sequence, too, but names one run: only lists and tuples are several runs.
-    others = against if isinstance(against, (list, tuple)) else [] if against is None else [against]
+    others = against if isinstance(against, (list, tuple)) else [against]
 
     # A page may compare simulated runs, because it marks them.
     settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)

@@ -109,9 +109,13 @@ class TableBuilder:
     def __init__(
         self, opened: tables.OpenedRun, answers: frozenset[str], cluster: str | None, known_contents: KnownContents
     ) -> None:
-        """Prepare an empty table for an opened run; `read` fills it. The class describes the arguments."""
+        """Prepare an empty table for an opened run; `read` fills it.
+
+        `answers` are columns that are no part of a row's content. `cluster` names the column of dependent rows, or is
+        `none`; with None, the data or plug-ins decide. `known_contents` has fingerprints that several runs share.
+        """
         self._opened, self._answers, self._known_contents = opened, answers, known_contents
-        # The user's choice, else the data's choice of no clusters. With None, plug-ins and the data are asked later.
+        # The user's choice. Without it, the data may choose `none`; otherwise it stays None, and `_clusters` decides.
         self._cluster = tables.NONE if cluster is None and opened.cluster == tables.NONE else cluster
         # In Azure AI Evaluation's results, ids may repeat, and null values mean that an evaluator failed.
         self._may_be_azure = opened.info.source in ("azure", "rows")
@@ -167,7 +171,8 @@ class TableBuilder:
 
         row_ids, named = self._row_ids()
         items, first_rows = self._items(row_ids)
-        known = self._keys.keys()  # a column that no row has gives no labels
+        # A column that no row has gives no labels.
+        known = self._keys.keys()
         labels_of_rows = {
             name: labels for name, labels in self._labels.items() if not known.isdisjoint(_possible_keys(name))
         }
@@ -321,7 +326,7 @@ class TableBuilder:
         return {key: [row.get(key, UNSET) for row in rows] for key in self._keys}
 
     def _add_block(self, columns: Columns, count: int) -> None:
-        """Add a block of `count` rows to the table: verdicts, labels, latencies, ids and counts."""
+        """Add a block of `count` rows to the table: verdicts, labels, latencies, ids, contents, causes and counts."""
         # A row counts as an error once, even if several stages or evaluators have an error on it.
         failed = {place for key in self._error_keys for place, cell in enumerate(columns[key]) if cell is not UNSET}
         for part in self._parts.values():
@@ -424,10 +429,13 @@ class TableBuilder:
         return causes
 
     def _trial_source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
-        """Return the source's id if this row is one of its trials; else None."""
+        """Return the id of the row that this row is a trial of; None if it is no trial.
+
+        `source` is the recorded id of that row, and `trial` the trial's number; UNSET if not recorded.
+        """
         source_id = None if trial is UNSET else self._label(source)
-        is_one = source_id is not None and row_id is not None and is_trial(row_id, source_id)
-        return source_id if is_one else None
+        is_its_trial = source_id is not None and row_id is not None and is_trial(row_id, source_id)
+        return source_id if is_its_trial else None
 
     def _computed_fingerprints(self, columns: Columns, count: int) -> Iterator[str]:
         """Return the fingerprint of each row's inputs, without the columns that hold answers or mark trials.
@@ -558,7 +566,7 @@ class EvaluatorPart(tables.EvaluatorColumns):
     verdicts: list[tuple[str, str, tables.MetricColumn]] = msgspec.field(default_factory=list)
 
     def add_keys(self, added: Sequence[str], metrics: MetricColumns) -> None:
-        """Add new keys of the evaluator's outputs; make a column for each key with verdicts or numbers."""
+        """Add new keys of the evaluator's outputs; add a column to `metrics` for each key with verdicts or numbers."""
         prefix = f"outputs.{self.name}."
         self.keys += [prefix + key for key in added]
         known = {key.removeprefix(prefix) for key in self.keys}
@@ -644,7 +652,7 @@ class EvaluatorPart(tables.EvaluatorColumns):
         return tables.State.ERROR if self.nulls_are_errors and all_null else tables.State.NOT_APPLICABLE
 
     def choose_main_metric(self, metrics: MetricColumns) -> None:
-        """Drop the evaluator's columns without numbers, name its pass rate, and choose its main metric.
+        """Drop the evaluator's columns without numbers from `metrics`, name its pass rate, and choose its main metric.
 
         The main metric is, in this order:
 
@@ -712,6 +720,7 @@ def _append_verdicts(results: Cells, reasons: Cells, start: int, column: tables.
     # The column may be new in this block: earlier rows get NaN.
     column.fill(start)
     column.values.extend(map(_NUMBER_OF_CODE.__getitem__, codes))
+    # Code 0 is a failed row; other rows have no reason.
     column.reasons.extend([0 if code else _reason_hash(reason) for code, reason in zip(codes, reasons, strict=True)])
 
     return codes
@@ -734,7 +743,7 @@ def _append_numbers(cells: Cells, start: int, column: tables.MetricColumn) -> Se
 
 
 def number_of(value: Cell) -> float:
-    """Return a value as a float; NaN if it is not a number or too large for a float."""
+    """Return a number, true or false as a float; NaN for any other value, or a number too large for a float."""
     try:
         return float(value) if isinstance(value, (int, float)) else math.nan
     except OverflowError:
@@ -742,7 +751,7 @@ def number_of(value: Cell) -> float:
 
 
 def _reason_hash(reason: Cell) -> int:
-    """Return a hash by which reasons are compared; never 0, which means no reason."""
+    """Return a hash by which reasons are compared; never 0, the hash of a row that did not fail."""
     return hash(reason if isinstance(reason, str) else dumps(None if reason is UNSET else reason)) or 1
 
 

@@ -121,8 +121,8 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
     except ConfigurationError:
         # The text is no run's name, but a path: say what such a path may hold.
         if os.fspath(run) and path.exists():
-            known = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
-            raise ConfigurationError(f"{path} is not a run: name {known}") from None
+            alternatives = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
+            raise ConfigurationError(f"{path} is not a run: name {alternatives}") from None
         raise
 
 
@@ -145,7 +145,10 @@ def _foreign(path: Path) -> OpenedRun | None:
 
 
 def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
-    """Let plug-ins open a path, or complete the run `opened` there; None if none of them knows the path."""
+    """Return the run at a path, opened or completed by plug-ins; each gets the result of the one before.
+
+    `opened` is the run so far, or None. Return None if it is None and no plug-in knows the path.
+    """
     for source in plugins.sources():
         opened = source(path, opened)
     return opened
@@ -167,7 +170,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
 def _run_folder(run: Run) -> OpenedRun:
     """Open a run's folder, completed by plug-ins.
 
-    Notes say if its rows have changed, are from before a resume, or are not all rows of the data.
+    Notes tell if the rows have changed, come from before a resume, or are only the first rows of the data.
 
     Raises:
         ConfigurationError: the run has no results.
@@ -177,7 +180,7 @@ def _run_folder(run: Run) -> OpenedRun:
 
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
-    since = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
+    resumed = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
 
     info = RunInfo(
         run.id,
@@ -186,7 +189,7 @@ def _run_folder(run: Run) -> OpenedRun:
         rows=0,
         simulated=manifest.simulated,
         created=manifest.created,
-        notes=tuple(filter(None, [since or changed_since(run, manifest), _limit_note(run, manifest)])),
+        notes=tuple(filter(None, [resumed or changed_since(run, manifest), _limit_note(run, manifest)])),
         stopped=manifest.stopped,
         calls=_calls_read(run),
     )
@@ -194,12 +197,12 @@ def _run_folder(run: Run) -> OpenedRun:
     opened = OpenedRun(
         info,
         ResultsFile(run.results),
-        manifest.evaluators or None,
-        _answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
-        manifest.dataset.cluster,
-        manifest.dataset.primary,
-        ("row_kind", *manifest.group_by),
-        manifest.dataset.name,
+        declared=manifest.evaluators or None,
+        answers=_answer_columns(manifest.mapping.values()) if manifest.target is None else frozenset(),
+        cluster=manifest.dataset.cluster,
+        primary=manifest.dataset.primary,
+        groups=("row_kind", *manifest.group_by),
+        dataset=manifest.dataset.name,
     )
 
     return _open_with_plugins(run.folder, opened) or opened
@@ -214,7 +217,10 @@ def _limit_note(run: Run, manifest: RunFile) -> str | None:
 
 
 def _calls_read(run: Run) -> CallsRead | None:
-    """Return how calls that the server did not parse were counted, by metrics.json; None if there were none."""
+    """Return how calls that the server did not parse were counted, by metrics.json.
+
+    Return None if there were no such calls, or if the entry in the file is damaged.
+    """
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
     try:
         return msgspec.convert(recorded, CallsRead) if recorded else None

@@ -103,7 +103,7 @@ class _Column(msgspec.Struct, frozen=True):
     row_count: int
 
     def failed_rows(self, cause: str) -> int:
-        """Return the number of rows that failed for this cause."""
+        """Return the number of rows that failed for this cause; the metrics have the share of these rows."""
         return round((real_number(self.metrics.get(f"{CAUSE_METRIC}{cause}")) or 0) * self.row_count)
 
 
@@ -123,10 +123,10 @@ class FirstScreen(msgspec.Struct, frozen=True):
         return self.passed, self.cause, self.next_step
 
 
-def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failures | None = None) -> FirstScreen:
+def first_screen(run: Run, options: Sequence[str] | None = None, failures: Failures | None = None) -> FirstScreen:
     """Read the first screen of a finished run from its files.
 
-    `where` is the option that locates the folder of runs, for the next command; by default the run's `place`.
+    `options` locate the folder of runs in the next command, such as `--results-dir runs`; by default the run's `place`.
     `failures` are read from the rows if not given.
     """
     manifest, summary = run.manifest(), run.metrics()
@@ -159,7 +159,7 @@ def first_screen(run: Run, where: Sequence[str] | None = None, failures: Failure
     is_without_calls = main_cause == "answered_instead_of_calling" and counts[main_cause].rows == need_calls
 
     serving = endpoint_of(manifest) if is_serving or is_without_calls else None
-    purpose, command = _next_step(run, summary, failures, serving, run.place if where is None else where)
+    purpose, command = _next_step(run, summary, failures, serving, run.place if options is None else options)
 
     return FirstScreen(
         passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
@@ -175,8 +175,8 @@ def _columns(summary: Metrics) -> Iterator[_Column]:
 
     Their heads are, for example, `all 150 rows`, `call (84)` and `answer (66)`.
     """
-    row_count, overall = _count(summary.get("rows")), object_or_empty(summary.get("metrics"))
-    yield _Column(f"all {plural(row_count, unit_of(overall))}", overall, row_count)
+    total, overall = _count(summary.get("rows")), object_or_empty(summary.get("metrics"))
+    yield _Column(f"all {plural(total, unit_of(overall))}", overall, total)
 
     kinds = _row_kinds(summary)
     if len(kinds) > 1:
@@ -218,15 +218,17 @@ def _passed_sentences(
 
     if failed := _count(summary.get("failed_rows")):
         example = f", e.g. {clean(error.example, 60)} ({clean(error.words, 200)})" if error is not None else ""
-        of = "" if "target" in failures.errors else f" of {clean(', '.join(failures.errors), 100)}"
-        yield f"{plural(failed, unit)} ended in an error{of}{example}."
+        # Without an error of the target, the evaluators with an error are named.
+        owners = "" if "target" in failures.errors else f" of {clean(', '.join(failures.errors), 100)}"
+        yield f"{plural(failed, unit)} ended in an error{owners}{example}."
 
 
 def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
     """Return the primary evaluator, and up to two others that say more about the rows.
 
-    Others are shown if they scored rows, and at most as many as those to which the primary does not apply. If there are
-    none and all rows passed the primary, the evaluator with the lowest pass rate below 100% is shown.
+    Others are shown if they scored rows, but no more than the primary does not apply to. If there are no others and all
+    rows passed the primary, the evaluator with the lowest pass rate below 100% is shown. Without evaluators, the list
+    is empty.
     """
     primary, *others = [*figures] or [""]
     not_applicable = _count(metrics.get(f"{primary}.not_applicable_count"))
@@ -327,11 +329,12 @@ def _cause_sentences(failures: Failures, code: str | None, unit: str) -> str:
 
 
 def _next_step(
-    run: Run, summary: Metrics, failures: Failures, serving: str | None, where: Sequence[str]
+    run: Run, summary: Metrics, failures: Failures, serving: str | None, place: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the purpose and the command of the next step, by the table of the module.
+    """Return the purpose and the command of the next step: that of the first case that applies.
 
-    `serving` is the endpoint if its serving is, or may be, the main cause of failures.
+    `serving` is the endpoint if its serving is, or may be, the main cause of failures. `place` are the options that
+    locate the folder of runs.
     """
     manifest = run.manifest()
     options = manifest.command or {}
@@ -347,11 +350,11 @@ def _next_step(
     elif _count(summary.get("failed_rows")):
         # A run of `score` calls no endpoint: only the scored run can get the missing answers.
         scored, is_score = Run(run.folder.parent / (manifest.parent or "")), "run" in options
-        is_beside = scored.id == manifest.parent  # else it is a path, which another user's run.json may not name
+        # The parent is an id in the same folder, or a path. A path from another user's run must not get into a command.
+        is_beside = scored.id == manifest.parent
         if is_score and failures.errors.keys() == {"target"} and (is_beside or began_here(manifest)):
-            missing = scored.resuming(where if is_beside else None)
-            return "get the missing answers, then score again", missing
-        return "run the rows with an error again", run.resuming(where)
+            return "get the missing answers, then score again", scored.resuming(place if is_beside else None)
+        return "run the rows with an error again", run.resuming(place)
     # Simulated answers say nothing about a model: the next run needs a real endpoint.
     elif summary.get("simulated") is True:
         command = (command_of(manifest.command) or "evaluate").split()
@@ -365,7 +368,7 @@ def _next_step(
         purpose, words = "compare with the previous run", ["compare", earlier.id, run.id]
     else:
         purpose, words = "look at every row", ["report", run.id]
-    return purpose, command_line(["tunecheck", *words, *where])
+    return purpose, command_line(["tunecheck", *words, *place])
 
 
 def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
@@ -402,9 +405,9 @@ def _table(figures: MainFigures, causes: Sequence[str], columns: Sequence[_Colum
 
 
 def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
-    """Yield the table row of each evaluator. In the first cell, a rate follows its count: `31 of 46  67.4%`.
+    """Yield the table row of each evaluator. In the cell of all rows, a rate follows its count: `31 of 46  67.4%`.
 
-    In the cell of a kind of row, it does so only if some rows of the kind were not scored.
+    The cell of one kind of row has a count only if some rows of this kind were not scored.
     """
     for name, own_figures in islice(figures.items(), _MOST_EVALUATORS):
         overall = own_figures[0]

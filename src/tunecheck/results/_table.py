@@ -92,9 +92,10 @@ def may_cluster(column: str) -> bool:
 
 
 def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, Labels]) -> Clusters | None:
-    """Return the clusters by the module's rule; None if the named column has no labels, or no column qualifies.
+    """Return the clusters by the `named` column, else by the `declared` one, else by a column with repeated values.
 
-    `labels` has the labels of the columns that may be chosen.
+    If several columns have repeated values, `conversation_id` is taken, else that with the fewest values. Return None
+    if the named column has no labels, or if no column fits. `labels` has the labels of each column.
     """
     if named is not None:
         return Clusters(named, "named", labels[named]) if named in labels else None
@@ -175,7 +176,7 @@ class AzureFile(msgspec.Struct, frozen=True):
     path: Path
 
     def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`.
+        """Yield the values of each row by column.
 
         Raises:
             DataError: the file is not Azure's results; the text names file and row.
@@ -204,7 +205,7 @@ class AskedRows(msgspec.Struct, frozen=True):
     dataset: Dataset
 
     def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`."""
+        """Yield each row's id, fingerprint and inputs, under the keys that results have."""
         for row in self.dataset.rows():
             values = {f"inputs.{name}": value for name, value in row.values.items()}
             yield {"row_id": row.id, "row_fingerprint": row.fingerprint, **values}
@@ -216,7 +217,7 @@ class GivenRows(msgspec.Struct, frozen=True):
     rows: Sequence[Mapping[str, object]]
 
     def records(self) -> Iterator[ResultRow]:
-        """See `RowSource.records`.
+        """Yield the values of each row by column, as if they had been read from a file.
 
         Raises:
             DataError: a row is not an object or has no JSON form.
@@ -225,18 +226,18 @@ class GivenRows(msgspec.Struct, frozen=True):
             try:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
             except TypeError as error:
-                raise DataError(f"row {number + 1} cannot be read: {error}") from None
+                raise DataError(f"row {number + 1} has a value that JSON cannot hold: {error}; convert it") from None
             yield _check_row(written, f"row {number + 1}")
 
 
-def _check_row(row: JSON, place: str) -> ResultRow:
-    """Return the row, which must be an object; `place` names it in the error.
+def _check_row(row: JSON, row_name: str) -> ResultRow:
+    """Return the row, which must be an object; `row_name` is its file and number in the error.
 
     Raises:
-        DataError: it is not an object.
+        DataError: the row is not an object.
     """
     if not isinstance(row, dict):
-        raise DataError(f"{place} is not a JSON object: restore the file from a copy")
+        raise DataError(f"{row_name} is not a JSON object: write each row as an object of columns and values")
     return row
 
 

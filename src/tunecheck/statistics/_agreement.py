@@ -42,7 +42,10 @@ class Agreement:
     """
 
     def __init__(self, pairs: Mapping[tuple[str, str], int] | Iterable[tuple[str, str]]) -> None:
-        """Count the classes of each rater, and the rows on which both agree; `pairs` are pairs or their counts."""
+        """Count the classes of each rater, and the rows on which both agree.
+
+        `pairs` are the classes of each row by the first and the second rater, or the number of rows by these pairs.
+        """
         counts: Counter[tuple[str, str]] = Counter(pairs)
         self.counts = {pair: count for pair, count in counts.items() if count}
         self.first: Counter[str] = Counter()
@@ -258,7 +261,7 @@ def fit_threshold(
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:
-    """Return the score to cut at with the highest kappa, of equal ones the middle; at most 200 scores are tried."""
+    """Return the threshold with the highest kappa; if several have it, the middle one. At most 200 scores are tried."""
     cuts = numpy.unique(values)
     # Evenly by rank, so that there are more cuts where scores are close together.
     if len(cuts) > _MOST_THRESHOLDS:

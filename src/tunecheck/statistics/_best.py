@@ -51,7 +51,7 @@ def multiple_comparisons_with_the_best(
     Means are therefore drawn from that distribution, with Student's spread for small samples.
 
     Args:
-        scores: of shape (rows, runs), two runs or more, without gaps.
+        scores: of shape (rows, runs), two runs or more, without NaN.
         clusters: a number for every row; rows with equal numbers are not independent.
         verdicts: True if the scores are passes and fails.
         higher_is_better: True if the best run has the highest mean.
@@ -59,12 +59,13 @@ def multiple_comparisons_with_the_best(
         seed: seed of the bootstrap.
 
     Raises:
-        ValueError: the confidence is not between 0 and 1, there is not one label per row, or fewer than two runs.
+        ValueError: the confidence is not between 0 and 1, clusters and rows differ in number, or there are fewer than
+            two runs.
     """
     normal_quantile(confidence)  # raises an error for an invalid confidence
     rows, runs = scores.shape
     if runs < 2:
-        raise ValueError("a comparison with the best other run needs two runs or more")
+        raise ValueError(f"a comparison with the best other run needs scores of two runs or more, not {runs}")
 
     sign = 1.0 if higher_is_better else -1.0
 
@@ -84,24 +85,24 @@ def multiple_comparisons_with_the_best(
     # The covariance of the means, from sums of units: rows or clusters (C / (C − 1) as in `RowGroups.mean_error`).
     covariance = centred.T @ centred * (units / (units - 1) / rows**2)
 
-    reach = _critical_values(covariance, units - 1, confidence, seed)
+    critical_values = _critical_values(covariance, units - 1, confidence, seed)
     errors = _errors(covariance)
     if verdicts:
         errors = numpy.maximum(errors, _errors_of_verdicts(scores))
 
     # widths[i, j] is run i's critical value times the error of its gap to run j.
-    widths = reach[:, None] * errors
+    widths = critical_values[:, None] * errors
     highs = (gaps + widths).min(axis=1)
-    possible = highs >= -_ROUNDING
+    may_be_best = highs >= -_ROUNDING
 
     # Hsu's intervals are constrained: the upper end is at least 0, and the lower end at most 0. The lower end counts
     # only rivals that may be the best.
     standings = []
     for run in range(runs):
-        rivals = [other for other in numpy.flatnonzero(possible).tolist() if other != run]
+        rivals = [other for other in numpy.flatnonzero(may_be_best).tolist() if other != run]
         low = min((float(gaps[run, other] - widths[other, run]) for other in rivals), default=0.0)
         ends = sorted((sign * min(0.0, low), sign * max(0.0, float(highs[run]))))
-        standings.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(possible[run])))
+        standings.append(Standing(sign * float(differences[run]), ends[0], ends[1], bool(may_be_best[run])))
 
     return standings
 
@@ -113,7 +114,7 @@ def expected_optimism(scores: Floats, clusters: Codes | None = None) -> float | 
     Return None for fewer than two runs, or fewer than two rows or clusters.
 
     Args:
-        scores: of shape (rows, runs), without gaps.
+        scores: of shape (rows, runs), without NaN.
         clusters: a number for every row; rows with equal numbers are not independent.
     """
     rows, runs = scores.shape
@@ -154,7 +155,7 @@ def _errors(covariance: Floats) -> Floats:
 
 
 def _errors_of_verdicts(scores: Floats) -> Floats:
-    """Return the standard errors of differences of pass rates, with one row added that changed in each direction.
+    """Return the standard errors of all differences of two pass rates, with one row added for each direction of change.
 
     Without the added rows the errors are too small if few rows changed: Bonett and Price, "Adjusted Wald confidence
     interval for a difference of binomial proportions based on paired data", Journal of Educational and Behavioral
@@ -162,7 +163,7 @@ def _errors_of_verdicts(scores: Floats) -> Floats:
     """
     rows = len(scores) + 2
 
-    # only[i, j] counts the rows that run i passed and run j failed, with the added one.
+    # only[i, j] counts the rows that run i passed and run j failed, and the added one.
     only: NDArray[numpy.float64] = scores.T @ (1 - scores) + 1
     changed, difference = (only + only.T) / rows, (only - only.T) / rows
     errors: Floats = numpy.sqrt((changed - difference**2) / rows)
@@ -170,7 +171,10 @@ def _errors_of_verdicts(scores: Floats) -> Floats:
 
 
 def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: int) -> Floats:
-    """Return for each run the quantile of its largest t statistic against the others, at this confidence."""
+    """Return for each run the quantile of its largest t statistic against the others, at this confidence.
+
+    `covariance` is that of the runs' means. `degrees` are the degrees of freedom.
+    """
     runs = len(covariance)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
 
@@ -183,14 +187,14 @@ def _critical_values(covariance: Floats, degrees: int, confidence: float, seed: 
     draws /= numpy.sqrt(random.chisquare(degrees, DRAWS) / degrees)[:, None]
     errors = _errors(covariance)
 
-    reach = numpy.empty(runs)
+    critical_values = numpy.empty(runs)
     for run in range(runs):
         # A run without any difference from another has no statistic against it.
         others = errors[run] > 0
         if others.any():
             statistics = (draws[:, others] - draws[:, [run]]) / errors[run, others]
-            reach[run] = numpy.quantile(statistics.max(axis=1), confidence)
+            critical_values[run] = numpy.quantile(statistics.max(axis=1), confidence)
         else:
-            reach[run] = normal_quantile(confidence)
+            critical_values[run] = normal_quantile(confidence)
 
-    return reach
+    return critical_values

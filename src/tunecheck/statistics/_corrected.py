@@ -192,15 +192,15 @@ def _fisher_p_value(hits: int, misses: int, other_hits: int, other_misses: int) 
 
 
 def _counts_array(labelled: LabelCounts) -> Floats:
-    """Return the four counts as an array, in the order of the fields.
-
-    The functions below also take a two-dimensional array: a row of many samples for each count.
-    """
+    """Return the four counts as an array, in the order of the fields."""
     return numpy.array(msgspec.structs.astuple(labelled), dtype=float)
 
 
 def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
-    """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels."""
+    """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels.
+
+    `counts` has the four counts of labelled rows, or an array of simulated counts for each of the four.
+    """
     pass_pass, pass_fail, fail_pass, fail_fail = counts
     # Drawn labels may all be passes or all fails; then a rate is 0 / 0.
     with numpy.errstate(divide="ignore", invalid="ignore"):
@@ -212,7 +212,8 @@ def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
 def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
     """Return the estimated pass rate by prediction-powered inference, and λ, the weight of the judge's verdicts.
 
-    `counts` are the labelled rows; the judge passed `passed` of `rows` unlabelled ones.
+    The judge passed `passed` of `rows` unlabelled rows. `counts` has the four counts of labelled rows, or an array of
+    simulated counts for each of the four.
     """
     pass_pass, pass_fail, fail_pass, _ = counts
     labelled = counts.sum(axis=0)
@@ -238,6 +239,9 @@ def _score_interval(
     value: float, passed: float, rows: float, counts: Floats, confidence: float, *, shared: bool
 ) -> tuple[float, float]:
     """Return the lowest and the highest share that a score test does not reject.
+
+    `value` is the estimate of the share, and `counts` has the four counts of labelled rows. The judge passed `passed`
+    of `rows` other rows.
 
     The test is Rao's, with the expected information: the efficient score of the likelihood of all verdicts and labels,
     with the judge's two rates at their maximum likelihood under each share; Cox and Hinkley, "Theoretical statistics"
@@ -288,6 +292,8 @@ def limits_under(
 ) -> Floats:
     """Return, for each share, the critical value of its statistic if that share is the truth.
 
+    The arguments are those of `_score_interval`; `draws` is the number of samples for each share.
+
     Samples are drawn with the judge's rates at their maximum likelihood under the share: the parametric bootstrap of
     Efron and Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile would
     be too large if a good judge's errors are so few that a sample has at most one or two.
@@ -334,8 +340,8 @@ def _middle_quantile(values: Floats, share: float, default: float) -> float:
 
     Equal values count half. NaN values do not count.
 
-    Example: of the values 0, 0, 1 and 4, 1 lies below 0, 2.5 lie below 1, and 3.5 lie below 4, with equal values as
-    halves. For a share of 0.75 (3 values) the result is 1.
+    Example: the values 0, 0, 1, 4 have 1, 1, 2.5 and 3.5 values below them, because a value counts as half below
+    itself. A share of 0.75 allows 3 of the 4 values, so the result is 1.
     """
     # Rounded, so that equal statistics of different samples are equal in spite of rounding errors.
     ordered = numpy.sort(numpy.round(values[~numpy.isnan(values)], 9))
@@ -364,7 +370,10 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
 
 
 def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
-    """Return the squared score statistic of each share; `shared`: the labels are of the run's own rows."""
+    """Return the squared score statistic of each share, from the judge's passed and failed rows and from labels.
+
+    `counts` has the four counts of labelled rows. `shared` is True if these are a sample of the run's own rows.
+    """
     sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
     human_passes, human_fails = counts[0] + counts[1], counts[2] + counts[3]
 
@@ -430,9 +439,9 @@ def _rates_under(
 
 
 def _likeliest_rate(hits: Floats, misses: Floats, slope: Floats) -> Floats:
-    """Return the rate r with hits / r − misses / (1 − r) + slope = 0, limited to 0 and 1.
+    """Return the rate r that solves hits / r − misses / (1 − r) + slope = 0, limited to 0 and 1.
 
-    Without verdicts (a slope of 0) it is hits / (hits + misses).
+    For a slope of 0 it is hits / (hits + misses).
     """
     linear = hits + misses - slope
     root = numpy.sqrt(numpy.maximum(linear**2 + 4 * slope * hits, 0.0))

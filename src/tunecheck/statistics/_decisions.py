@@ -41,15 +41,15 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     Raises:
         ValueError: a p-value is not between 0 and 1.
     """
-    order = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    order = sorted((value, position) for position, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
 
     reached = 0.0
-    for rank, (value, place) in enumerate(order):
+    for rank, (value, position) in enumerate(order):
         if not 0 <= value <= 1:
-            raise ValueError(f"a p-value must be from 0 to 1, not {value!r}")
+            raise ValueError(f"the p-value at position {position} must be from 0 to 1, not {value!r}")
         reached = max(reached, min(1.0, (len(order) - rank) * value))
-        adjusted[place] = reached
+        adjusted[position] = reached
     return adjusted
 
 
@@ -72,7 +72,7 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
     # Rounded, so that 1 − 0.95 is 0.05 and not 0.050000000000000044.
     alpha = round((1 - difference.confidence) / 2, 12)
     if not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be 0 or more, not {margin!r}")
+        raise ValueError(f"margin must be a finite number of 0 or more, not {margin!r}")
 
     bound = difference.low if higher_is_better else difference.high
     if bound is None:
@@ -91,7 +91,8 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     For verdicts it follows from the share of discordant rows: Connor, "Sample size for testing differences in
     proportions for the paired-sample design", Biometrics 43 (1987), 207-211. In clusters, the effective number of rows
     replaces the number of rows, and Student's t the normal quantile. For scores it is t(1 − alpha/2) + t(power)
-    standard errors of the difference, with n − 1 (clusters: C − 1) degrees of freedom.
+    standard errors of the difference, with n − 1 (clusters: C − 1) degrees of freedom. If there is no such difference,
+    its `value` is None and `remark` gives the reason.
 
     Args:
         comparison: the statistics of two runs.
@@ -130,10 +131,10 @@ def smallest_binary(
 ) -> float | None:
     """Return Connor's difference d: √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²), ψ the discordant share.
 
-    Return None if even a change of all rows would not be shown. The difference cannot exceed the share of rows that
-    differ, so ψ is at least d. With `degrees`, Student's t replaces z.
+    n is `rows`. ψ is `discordance`, but at least d, because a difference cannot exceed the share of rows that differ.
+    Return None if even a change of all rows would not be shown. With `degrees` of freedom, Student's t replaces z.
     """
-    size, chance = (
+    alpha_quantile, power_quantile = (
         NormalDist().inv_cdf(probability) if degrees is None else t_quantile(probability, degrees)
         for probability in (1 - alpha / 2, power)
     )
@@ -141,7 +142,7 @@ def smallest_binary(
     def shown(difference: float) -> bool:
         """Return whether the test shows this difference with the wanted power."""
         share = max(discordance, difference)
-        spread = size * math.sqrt(share) + chance * math.sqrt(max(0.0, share - difference**2))
+        spread = alpha_quantile * math.sqrt(share) + power_quantile * math.sqrt(max(0.0, share - difference**2))
         return math.sqrt(rows) * difference >= spread
 
     return turning_point(shown, 0.0, 1.0)[1] if shown(1.0) else None
@@ -154,7 +155,10 @@ _NO_ROOM = 1e-9
 
 
 def refutes(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> bool:
-    """Return whether the interval shows a loss of `margin` or more: even its better end is as bad."""
+    """Return whether the interval shows a loss of `margin` or more: even its better end is such a loss.
+
+    Without an interval, return False.
+    """
     best = difference.high if higher_is_better else difference.low
     return best is not None and (-best if higher_is_better else best) >= margin
 
@@ -163,7 +167,7 @@ MarginResult = Literal["shown", "refuted", "open"]
 
 
 def margin_result(difference: Estimate, margin: float, *, higher_is_better: bool = True) -> MarginResult:
-    """Return `shown` if the interval shows a loss below `margin`, `refuted` if it shows a larger loss, else `open`."""
+    """Return `shown` if the interval shows a loss below `margin`, `refuted` if one of `margin` or more, else `open`."""
     if non_inferiority(difference, margin, higher_is_better=higher_is_better).shown:
         return "shown"
     return "refuted" if refutes(difference, margin, higher_is_better=higher_is_better) else "open"
@@ -199,17 +203,20 @@ def rows_to_decide(
     if discordant is None or difference.clusters is not None:
         return math.ceil(difference.n * (reach / room) ** (2 if difference.standard_error else 1))
 
-    gone, come = discordant if higher_is_better else discordant[::-1]
-    return _rows_of_verdicts(gone, come, difference, margin)
+    worse, better = discordant if higher_is_better else discordant[::-1]
+    return _rows_of_verdicts(worse, better, difference, margin)
 
 
-def _rows_of_verdicts(gone: int, come: int, difference: Estimate, margin: float) -> int:
-    """Return how many rows would decide the margin by Tango's score, if all counts grow in proportion."""
+def _rows_of_verdicts(worse: int, better: int, difference: Estimate, margin: float) -> int:
+    """Return how many rows would decide the margin by Tango's score, if all counts grow in proportion.
+
+    `worse` and `better` count the rows that got worse and better in the new run.
+    """
     n, width = difference.n, normal_quantile(difference.confidence)
 
     def decided(times: float) -> bool:
         """Return whether `times` as many rows would show the loss to be below or beyond the margin."""
-        score = tango_score(gone * times, come * times, n * times, -margin)
+        score = tango_score(worse * times, better * times, n * times, -margin)
         return score > width or score <= -width
 
     # Doubling finds a number of rows that is enough; it exists because the loss is not equal to the margin.
@@ -243,15 +250,18 @@ def chance_to_show(rows: int, change: float, margin: float, confidence: float = 
 
 
 def rows_to_show(change: float, margin: float, chance: float) -> int:
-    """Return how many rows show an identical model to be within the margin with this chance."""
+    """Return how many rows show an identical model to be within the margin with this chance, at 95% confidence.
+
+    `change` is the share of rows with another verdict in the next run.
+    """
     limit = normal_quantile(CONFIDENCE) / _score_of_a_row(change, margin)
     return math.floor((limit + NormalDist().inv_cdf(chance) * math.sqrt(change) / margin) ** 2) + 1
 
 
 def margin_to_show(rows: int, change: float, chance: float) -> float | None:
-    """Return the smallest margin within which this many rows show an identical model to be, with this chance.
+    """Return the smallest margin for which `chance_to_show` is at least `chance`; None if no margin under 1 is enough.
 
-    Return None if no margin under 1 does.
+    `change` is the share of rows with another verdict in the next run.
     """
     _, found = turning_point(lambda margin: chance_to_show(rows, change, margin) >= chance, 0.0, 1.0)
     return found if found < 1 else None

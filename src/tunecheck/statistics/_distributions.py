@@ -35,12 +35,13 @@ def t_quantile(probability: float, degrees: int) -> float:
     """
     if not (0 < probability < 1 and degrees >= 1):
         raise ValueError(
-            f"probability must be above 0 and below 1, and degrees at least 1, not {probability!r} and {degrees!r}"
+            f"the quantile needs 0 < probability < 1 and degrees of freedom >= 1, not {probability!r} and {degrees!r}"
         )
 
     if degrees > _MANY:
         return _near_normal(NormalDist().inv_cdf(probability), degrees)
 
+    # `centre` is the chance that t lies between minus and plus the quantile.
     centre, terms = abs(2 * probability - 1), _terms(degrees)
     # With t = √degrees · tan(angle) the infinite range of t is the range from 0 to π/2 of the angle.
     _, angle = turning_point(lambda angle: _within(angle, degrees, terms) >= centre, 0.0, math.pi / 2)
@@ -60,7 +61,7 @@ def _terms(degrees: int) -> list[float]:
 
 
 def _within(angle: float, degrees: int, terms: Sequence[float]) -> float:
-    """Return the chance that t lies within ± √degrees · tan(angle)."""
+    """Return the chance that t lies within ± √degrees · tan(angle); `terms` are the factors of the series."""
     square, power, total = math.cos(angle) ** 2, 1.0, 0.0
     for term in terms:
         total += term * power
@@ -93,8 +94,9 @@ def log_half_binomial(k: int, n: int) -> float:
 def effective_rows(rows: int, clusters: int, plain: float, clustered: float) -> float:
     """Return the effective number of rows: independent rows with the same standard error as the clustered ones.
 
-    Kish, "Survey Sampling" (1965), 5.4: rows / (clustered / plain)², at most the number of rows. If all rows are equal
-    (a plain error of 0), it is the number of clusters.
+    `plain` is the standard error without clusters, `clustered` that with clusters. Kish, "Survey Sampling" (1965), 5.4:
+    rows / (clustered / plain)², at most the number of rows. If all rows are equal (a plain error of 0), it is the
+    number of clusters.
 
     Example: 200 rows with a clustered error of twice the plain one are worth 50 independent rows.
     """
@@ -117,7 +119,7 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     if n == 0:
         return 1.0, 1.0
 
-    here = term = math.exp(log_half_binomial(k, n))
+    observed = term = math.exp(log_half_binomial(k, n))
     tail = term
 
     # Each smaller count follows from the one before: C(n, k − 1) = C(n, k) · k / (n − k + 1). Terms below a double's
@@ -129,12 +131,14 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
             break
 
     exact = min(1.0, 2 * tail)
-    # k heads and n − k heads are equally extreme, and half of their chance is `here`. With b = c they are one result.
-    return exact, 1 - here / 2 if b == c else 2 * tail - here
+    # k heads and n − k heads are equally extreme, each with the chance `observed`. With b = c they are one result.
+    return exact, 1 - observed / 2 if b == c else 2 * tail - observed
 
 
 def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
     """Return the score interval of (c − b) / n, `reach` standard errors to either side; counts may be fractional.
+
+    `b` of `n` rows passed in the base only, `c` in the new run only.
 
     Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
     Statistics in Medicine 17 (1998), 891-908. It contains all differences with a score statistic within ± reach, given
@@ -147,7 +151,10 @@ def tango(b: float, c: float, n: float, reach: float) -> tuple[float, float]:
 
 
 def tango_score(b: float, c: float, n: float, difference: float) -> float:
-    """Return Tango's score statistic: how many standard errors (c − b) / n lies above a difference."""
+    """Return Tango's score statistic: how many standard errors (c − b) / n lies above a difference.
+
+    `b` of `n` rows passed in the base only, `c` in the new run only.
+    """
     linear = -b - c + (2 * n - c + b) * difference
     root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
     variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))

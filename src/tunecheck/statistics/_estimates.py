@@ -130,7 +130,7 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
     if labels is None:
         return None
     if len(labels) != rows:
-        raise ValueError(f"{len(labels)} clusters were given for {rows} rows: give one for each row")
+        raise ValueError(f"{len(labels)} cluster labels were given for {rows} rows: give one label for each row")
 
     # Codes made by `as_codes` are grouped as they are; all other labels get codes first.
     known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
@@ -211,7 +211,9 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
-    """Return the BCa interval of the mean of `values`, given its bootstrap `means`; `reach` is in standard errors.
+    """Return the BCa interval of the mean of `values`, given its bootstrap `means`.
+
+    `reach` is the half-width of the interval in standard errors, before the corrections.
 
     The two corrections of a plain percentile interval: `bias` is the normal quantile of the share of bootstrap means
     below the mean; `acceleration` is a sixth of the skewness of the mean.
@@ -270,7 +272,8 @@ def estimate_proportion(
         confidence: level of the two-sided interval, between 0 and 1.
 
     Raises:
-        ValueError: an outcome is neither, there is not one label per row, or the confidence is not between 0 and 1.
+        ValueError: an outcome is neither 0 nor 1, labels and rows differ in number, or the confidence is not between 0
+            and 1.
     """
     values = as_outcomes(outcomes)
     return share(values, as_clusters(clusters, len(values)), confidence)
@@ -279,7 +282,7 @@ def estimate_proportion(
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
     """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
 
-    `value` is p, and the plain standard error is √(p (1 − p) / n).
+    The standard error of independent rows is √(p (1 − p) / n), with the pass rate p.
     """
     n = len(values)
     value = float(values.sum()) / n if n else 0.0
@@ -348,7 +351,7 @@ def estimate_mean(
         resamples: number of bootstrap samples.
 
     Raises:
-        ValueError: there is not one label per row, or the confidence is not between 0 and 1.
+        ValueError: labels and rows differ in number, or the confidence is not between 0 and 1.
     """
     floats = as_floats(values)
     return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, seed, resamples)[0]
@@ -364,8 +367,8 @@ def means(
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together.
 
-    Columns that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new
-    run and for the difference.
+    `bounds` has the range of each column, or None. Columns that need the bootstrap share one set of samples: a
+    comparison draws its rows once for the base, for the new run and for the difference.
     """
     normal_quantile(confidence)  # raises an error for an invalid confidence
     n = len(columns[0])
@@ -415,7 +418,11 @@ def _degrees_of_freedom(values: Floats, groups: RowGroups | None) -> int:
 
 
 def _is_bootstrapped(values: Floats, groups: RowGroups | None, degrees: int) -> bool:
-    """Return whether the interval of the mean is a bootstrap: the last of the cases of `estimate_mean`."""
+    """Return whether the interval of the mean is a bootstrap: without clusters, for 10 to 5,000 rows that differ.
+
+    `degrees` are the degrees of freedom.
+    """
+    # They are below n − 1 if only few rows have another score than most.
     few_differ = degrees < len(values) - 1
     is_in_reach = LEAST_RESAMPLED <= len(values) <= MOST_RESAMPLED
     return groups is None and is_in_reach and not few_differ and not _is_constant(values)
@@ -519,10 +526,10 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
         ValueError: k is less than 1, or an item has more passes than trials.
     """
     if k < 1:
-        raise ValueError(f"k must be 1 or more, not {k!r}")
+        raise ValueError(f"k, the number of trials, must be 1 or more, not {k!r}")
     for item, (passed, count) in enumerate(trials):
         if not 0 <= passed <= count:
-            raise ValueError(f"item {item}: passed trials must be from 0 to {count}, not {passed}")
+            raise ValueError(f"item {item}: the number of passed trials must be from 0 to {count}, not {passed}")
 
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):

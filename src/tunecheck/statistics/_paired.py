@@ -56,7 +56,7 @@ def paired_binary(
         confidence: level of the two-sided intervals, between 0 and 1.
 
     Raises:
-        ValueError: a verdict is neither, the lengths differ, or the confidence is not between 0 and 1.
+        ValueError: a verdict is neither 0 nor 1, the lengths differ, or the confidence is not between 0 and 1.
     """
     before, after = estimates.as_outcomes(base), estimates.as_outcomes(new)
     change = estimates.differences(before, after)
@@ -95,7 +95,10 @@ def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGro
 def _difference(
     change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None, confidence: float
 ) -> Estimate:
-    """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows."""
+    """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows.
+
+    `b` rows passed in the base only, `c` in the new run only.
+    """
     n = max(1, len(change))
     # The variance of changes of −1, 0 and 1 is the share of changed rows less the squared mean change.
     value, plain_error = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
@@ -231,10 +234,10 @@ def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flip
     """Return the p-values for differences that are real numbers.
 
     For up to 16 values that are not 0, all (2¹⁶) assignments of signs are counted. For up to 5,000 values signs are
-    drawn at random, and the observed sum counts as one more draw: p = (b + 1) / (flips + 1), Phipson and Smyth,
-    "Permutation p-values should never be zero" (2010). For more values the sum is treated as normal if (Σx²)² / Σx⁴ is
-    at least 1,000, which makes a tail wrong by less than 0.001; otherwise signs are drawn, because few values make up
-    most of the variance.
+    drawn at random, and the observed sum counts as one more draw: p = (b + 1) / (flips + 1) if b drawn sums are as
+    large, Phipson and Smyth, "Permutation p-values should never be zero" (2010). For more values the sum is treated as
+    normal if (Σx²)² / Σx⁴ is at least 1,000, which makes a tail wrong by less than 0.001; otherwise signs are drawn,
+    because few values make up most of the variance.
     """
     # A difference of 0 stays 0 with either sign: it adds to no sum.
     values = values[values != 0]
@@ -280,9 +283,9 @@ def _drawn_sums(values: estimates.Floats, seed: int, flips: int) -> estimates.Fl
 
 
 def _count_flips(sums: estimates.Floats, values: estimates.Floats, how: str) -> Flips:
-    """Return the shares of sums at least as large as the observed one.
+    """Return the shares of `sums` that are at least as large as the observed sum of `values`, regardless of sign.
 
-    Sums within rounding errors count as equal, because they were added up in another order.
+    `how` names the method. Sums within rounding errors count as equal, because they were added up in another order.
     """
     tie = _TIE * float(numpy.abs(values).sum())
     observed, sizes = abs(float(values.sum())), numpy.abs(sums)

@@ -105,7 +105,10 @@ class EarlyTest:
         *,
         verdicts: bool = False,
     ) -> None:
-        """Begin without pairs.
+        """Begin without pairs; `total` is the number of pairs of the complete run, None if unknown.
+
+        `margin` is the accepted loss; with None, the test is for better or worse. `verdicts` is True if every score is
+        0 or 1.
 
         Raises:
             ValueError: the margin or the confidence is out of range.
@@ -191,14 +194,17 @@ class EarlyTest:
         return float(numpy.mean(self._base)), float(numpy.mean(self._new))
 
     def skip(self) -> None:
-        """Note that a pair will never come, because one side has no score: the complete run has one pair fewer."""
+        """Note that a pair will never arrive, because one side has no score: the complete run has one pair fewer."""
         if self._total is not None:
             self._total -= 1
         if self._forecast is not None:
             self._forecast.total -= 1
 
     def complete(self) -> Outcome:
-        """Return the decision after the last pair: by the complete run's interval with a margin, else undecided."""
+        """Return the decision after the last pair: `not_worse` if the interval of all pairs shows it for the margin.
+
+        Otherwise, and without a margin, it is `undecided`.
+        """
         if self._margin is None or not self._base:
             return "undecided"
 
@@ -288,7 +294,7 @@ class _Capital:
 
     def bet(self, value: float, mean: float = 0.0) -> None:
         """Bet on the next value against the claim that its mean is `mean`."""
-        # Such a bet neither wins nor loses.
+        # A bet on the claimed mean itself neither wins nor loses.
         if value == mean:
             return
 
@@ -298,7 +304,10 @@ class _Capital:
 
 
 def _largest_refuted(changes: Floats, enough: float) -> float:
-    """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows."""
+    """Return the largest claimed mean that the bets refute, at least −1; their capital falls as the claim grows.
+
+    `enough` is the logarithm of the capital that refutes a claim.
+    """
     mean, capital = float(changes.mean()), _capital_of(changes)
     # All changes are −1: no larger claim is left to refute.
     if mean == -1:
@@ -307,7 +316,7 @@ def _largest_refuted(changes: Floats, enough: float) -> float:
 
 
 def _capital_of(changes: Floats) -> Callable[[float], float]:
-    """Return a function from a claimed mean to the logarithm of the capital after bets on all these changes."""
+    """Return the function that gives, for a claimed mean, the logarithm of the capital after bets on all changes."""
     stakes, weights = _weighted_stakes()
     # Verdicts have at most three different changes, so a bet is placed once for all equal ones.
     values, counts = numpy.unique(changes, return_counts=True)
@@ -436,7 +445,8 @@ class FairWalk:
         """Take a step, after this share of all rows, and recompute the bounds.
 
         Example: alpha is 0.05, and all of the first changed rows of 200 got better. The place of a walk that only went
-        up has the chance 1/2 after one step and 1/512 after nine. It becomes the outside as soon as that may be spent.
+        up has the chance 1/2 after one step and 1/512 after nine. The place is outside the bounds once this chance
+        may be spent.
         """
         if self.p_value is not None:
             return
@@ -450,7 +460,7 @@ class FairWalk:
         self._place += change
         spent = 1 - float(self._inside.sum())
 
-        # The chance of leaving that each side may still spend: so many places become the outside.
+        # The chance of leaving that each side may still spend. The outermost places within this chance are cut off.
         unspent = (-self._alpha * math.expm1(-2 * min(share, 1.0)) - spent) / 2
         outside = int(numpy.searchsorted(numpy.cumsum(inside), unspent, side="right"))
 
