@@ -142,7 +142,10 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
 
 
 def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
-    """Return for each item with several trials the row to show: the first failed trial, else the first trial."""
+    """Return for each item with several trials the row to show: the first failed trial, else the first trial.
+
+    `passes` names the column of verdicts, if there is one.
+    """
     column = table.columns.get(passes or "")
     first: dict[int, int] = {}
     first_failed: dict[int, int] = {}

@@ -223,19 +223,19 @@ def compare_tables(
         ConfigurationError: rows do not pair, two tables are of the same run, or a metric is not in both runs.
     """
     runs = Runs(tables, settings)
-    against, pairs = _against_base(runs), [*runs.against_base.values()]
+    comparisons, pairs = _against_base(runs), [*runs.against_base.values()]
 
     best = None
-    if len(against) > 1:
+    if len(comparisons) > 1:
         with suppress(ConfigurationError):  # the runs cannot be ranked, as without a row in all of them
-            best = selection_of(runs, against)
+            best = selection_of(runs, comparisons)
 
     found = results.Comparison(
         base=tables[0].info,
         # A selection has the same decision, with a remark on how much chance favours the best of several runs.
-        decision=choose_decision(against) if best is None else best.decision,
-        against=against,
-        history=_histories(against, runs),
+        decision=choose_decision(comparisons) if best is None else best.decision,
+        against=comparisons,
+        history=_histories(comparisons, runs),
         best=best,
         confidence=settings.confidence,
         margin=settings.margin,
@@ -245,11 +245,11 @@ def compare_tables(
 
     # Lists of changed rows need a second pass over the files, so they are read only for the runs that show them.
     decided = found.decided
-    for index, pair in enumerate(pairs):
-        if settings.lists_of_all or against[index] is decided:
-            against[index] = replace(against[index], metrics=with_changed_rows(against[index].metrics, pair))
+    for index, (compared_run, pair) in enumerate(zip(comparisons, pairs, strict=True)):
+        if settings.lists_of_all or compared_run is decided:
+            comparisons[index] = replace(compared_run, metrics=with_changed_rows(compared_run.metrics, pair))
 
-    return replace(found, against=against), pairs
+    return replace(found, against=comparisons), pairs
 
 
 def _against_base(runs: Runs) -> list[results.RunComparison]:
@@ -362,12 +362,13 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
         yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"
 
 
-def _histories(against: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
+def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
     """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
-    if len(against) == 1:
-        return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in against[0].tested]
+    tested = comparisons[0].tested
+    if len(comparisons) == 1:
+        return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in tested]
     # A line of the history needs a figure in every run, so a metric that one run lacks has no history.
-    common = [metric for metric in against[0].tested if all(metric.name in other.metrics for other in against)]
+    common = [metric for metric in tested if all(metric.name in other.metrics for other in comparisons)]
     return [history_of(metric, runs) for metric in common]
 
 
@@ -562,7 +563,7 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
 _BEST_FIRST: tuple[results.Choice, ...] = ("ship", "undecided", "keep", "invalid")
 
 
-def choose_decision(against: Sequence[results.RunComparison]) -> results.Decision:
+def choose_decision(comparisons: Sequence[results.RunComparison]) -> results.Decision:
     """Return the decision to act on: ship if there is one, else undecided, else keep, else invalid.
 
     Among equal decisions the candidate with the largest improvement wins, then the later one.
@@ -575,17 +576,17 @@ def choose_decision(against: Sequence[results.RunComparison]) -> results.Decisio
         return -_BEST_FIRST.index(decision.decision), value if metric.higher_is_better else -value
 
     # `max` returns the first of equal ones; reversed, that is the later run.
-    return max(reversed(against), key=rank).decision
+    return max(reversed(comparisons), key=rank).decision
 
 
-def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> results.Selection:
+def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> results.Selection:
     """Rank all runs by the primary metric, and choose among the decisions on each run against the base.
 
     Raises:
         ConfigurationError: the runs differ in their primary metric or in its judge, or no row has a value of the
             metric in every run.
     """
-    primaries = [comparison.metrics[comparison.part_metric] for comparison in against]
+    primaries = [comparison.metrics[comparison.part_metric] for comparison in comparisons]
     metric, tables = primaries[0], runs.tables
 
     if any(primary.key != metric.key for primary in primaries):
@@ -602,7 +603,7 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
         raise ConfigurationError(f"no row has a value of {metric.name} in every run: compare runs of the same rows")
     sides, ranking = common.sides, rank_runs(common, runs, judge_label_counts(metric, runs))
 
-    decision = best = choose_decision(against)
+    decision = best = choose_decision(comparisons)
     # With two runs there is no choice of a best run: the other run is the base.
     optimism = expected_optimism(common.scores, common.labels) if len(tables) > 2 else None
     if optimism is not None:
@@ -618,7 +619,7 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
 
     return results.Selection(
         decision=decision,
-        decisions=tuple(decision if comparison.decision is best else comparison.decision for comparison in against),
+        decisions=tuple(decision if comparison.decision is best else comparison.decision for comparison in comparisons),
         regressed_since=None if ranking[last].may_be_best else tables[order[0]].info.id,
         metric=metric.name,
         kind=sides.kind,
@@ -631,12 +632,12 @@ def selection_of(runs: Runs, against: Sequence[results.RunComparison]) -> result
         ranking=tuple(ranking[run] for run in order),
         rows_over_runs=rows_over_runs(metric.name, sides.metric.passes, runs, runs.settings.rows),
         optimism=optimism,
-        notes=tuple(dict.fromkeys(_selection_notes(runs, len(common.items), against))),
+        notes=tuple(dict.fromkeys(_selection_notes(runs, len(common.items), comparisons))),
         simulated=any(table.info.simulated for table in tables),
     )
 
 
-def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunComparison]) -> Iterator[str]:
+def _selection_notes(runs: Runs, rows: int, comparisons: Sequence[results.RunComparison]) -> Iterator[str]:
     """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
     # Rows without a figure in one run would make its rate a rate of other rows.
     left_out = len(runs.base.items.ids) - rows
@@ -645,5 +646,5 @@ def _selection_notes(runs: Runs, rows: int, against: Sequence[results.RunCompari
     for table in runs.tables:
         if table.info.stopped is not None:
             yield f"{table.info.id}: {stopped_text(table.info.stopped)}"
-    for comparison in against:
+    for comparison in comparisons:
         yield from comparison.notes

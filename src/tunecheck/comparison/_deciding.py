@@ -179,7 +179,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
 
 
 def _tests(question: Question, base: RunTable, evaluators: Collection[str], primary: str | None) -> list[_MetricTest]:
-    """Return a test for each metric to decide by.
+    """Return a test for each metric to decide by; without named metrics, for `primary`, the data's primary metric.
 
     Raises:
         ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run; or the

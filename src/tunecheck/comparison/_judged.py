@@ -134,7 +134,8 @@ def rate_of(
 ) -> Estimate | None:
     """Return the pass rate or the mean score in the column `name` of a run; None if the run has no such column.
 
-    `rows` has the numbers of the rows that count; with None, all rows count.
+    `rows` has the numbers of the rows that count; with None, all rows count. `resamples` is the number of bootstrap
+    samples of a mean.
     """
     column = table.columns.get(name or "")
     if column is None:

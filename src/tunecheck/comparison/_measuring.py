@@ -165,7 +165,10 @@ def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: 
 def measure(
     chosen: MetricRef, sides: PairedValues, base: RunTable, new: RunTable, settings: ComparisonSettings
 ) -> MetricComparison:
-    """Return a metric's figures and its test, without a verdict, which needs the tests of all metrics."""
+    """Return a metric's figures and its test, without a verdict, which needs the tests of all metrics.
+
+    `sides` has the metric's numbers by pair.
+    """
     both = sides.both
     paired = compare_pairs(sides, both, settings, tested=chosen.tested)
 

@@ -496,7 +496,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return needed_text(self.metric.difference.n, self._rows_needed())
 
     def _score_again(self, options: Sequence[str]) -> str:
-        """Return the commands that score both runs with the same evaluator, or what to do if only a script has it."""
+        """Return the commands that score both runs with the same evaluator, or what to do if only a script has it.
+
+        Both commands get the `options`, too.
+        """
         names = self._primary_evaluators()
         # An evaluator that exists only in a script has no name for the command line.
         if not {candidate.name for candidate in plugins.discover("evaluators")}.issuperset(names):

@@ -56,7 +56,7 @@ def comparison_view(comparison: Comparison, rows: int = 3, *, details: bool = Fa
     """
     title = (_name(comparison.decision.candidate), " against ", _name(comparison.base.id))
     decided = comparison.decided
-    checks = [_decision_check(against.decision, chosen=against is decided) for against in comparison.against]
+    checks = [_decision_check(each.decision, chosen=each is decided) for each in comparison.against]
     notes = [*comparison_notes(comparison)]
 
     # The short page counts the notes that it leaves out.
@@ -176,8 +176,8 @@ def _runs_table(comparison: Comparison) -> Table:
 
 def _warning_texts(comparison: Comparison) -> Iterator[Sentence]:
     """Yield warnings: rows that the runs do not share, and a regression since the best run."""
-    for against in comparison.against:
-        shared = wording.shared_text(against, comparison.base)
+    for compared_run in comparison.against:
+        shared = wording.shared_text(compared_run, comparison.base)
         if shared:
             yield Words(clean(shared), "warn")
 
@@ -194,16 +194,16 @@ def _decision_texts(decision: Decision, most: int | None = None) -> list[Sentenc
     return [Words(clean(text, 2_000), _EFFECTS.get(effect, "")) for text, effect in lines]
 
 
-def _verdict_texts(against: RunComparison) -> Iterator[Sentence]:
+def _verdict_texts(compared_run: RunComparison) -> Iterator[Sentence]:
     """Yield the verdicts on metrics other than the primary one that are better or worse, or have a remark."""
-    others = [metric for metric in against.tested if not metric.primary]
+    others = [metric for metric in compared_run.tested if not metric.primary]
     metrics = [metric for metric in others if metric.why or metric.verdict in ("worse", "better")]
     for metric in metrics:
         verdict = "; ".join(filter(None, [wording.headline(metric), wording.margin_text(metric)]))
         yield _name(metric.name, _STYLES.get(metric.verdict or "", "strong")), f": {verdict}"
 
 
-def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
+def _metrics_table(compared_run: RunComparison, comparison: Comparison) -> Table:
     """Return a table of each metric's figures, by evaluator; evaluators with a tested metric come first."""
     # The last column exists only with a margin.
     heads = _table_heads(comparison)
@@ -211,7 +211,7 @@ def _metrics_table(against: RunComparison, comparison: Comparison) -> Table:
         heads.append(f"worse by < {comparison.margin:g}")
 
     # Two stable sorts. First tested metrics come before others, and an evaluator's main metric before its other ones.
-    metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
+    metrics = sorted(compared_run.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
     evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
     # Then all metrics of an evaluator move to the place of its first one.
     metrics.sort(key=lambda each: evaluators.index(each.evaluator))
@@ -254,20 +254,20 @@ def _figure_texts(kind: Kind, compared: MetricComparison | results.Part) -> list
     return [f"{compared.difference.n:,}", base, new, difference, *p_values, detectable]
 
 
-def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Table]:
+def _parts_tables(compared_run: RunComparison, comparison: Comparison) -> Iterator[Table]:
     """Yield tables of slices, then tables of the plug-ins' figures.
 
     A column's slices are shown if the runs were grouped by it, or if a slice has a verdict.
     """
-    metric = against.metrics[against.part_metric]
+    metric = compared_run.metrics[compared_run.part_metric]
     remark = ", not corrected for the judge's errors" if metric.judge == "corrected" else ""
 
     # A slice with a verdict brings its whole column, so that it can be compared with the other slices.
-    columns = {part.column for part in against.parts if part.named or part.verdict is not None}
-    slices = [part for part in against.parts if part.column in columns]
+    columns = {part.column for part in compared_run.parts if part.named or part.verdict is not None}
+    slices = [part for part in compared_run.parts if part.column in columns]
 
     tables: dict[str, list[results.Part]] = {}
-    for part in (*slices, *against.figures):
+    for part in (*slices, *compared_run.figures):
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
 
     # A slice may be significant as a single test only; the line below the table says so.
@@ -282,7 +282,7 @@ def _parts_tables(against: RunComparison, comparison: Comparison) -> Iterator[Ta
 
 
 def _causes_table(
-    against: RunComparison, comparison: Comparison, causes: Sequence[results.CauseChange], *, brief: bool = False
+    compared_run: RunComparison, comparison: Comparison, causes: Sequence[results.CauseChange], *, brief: bool = False
 ) -> Table:
     """Return a table of `causes`, with the number of paired rows that failed for each cause in each run.
 
@@ -303,7 +303,7 @@ def _causes_table(
 
     one_sided = [] if brief else ["base only", "new only"]
     heads = ["why rows failed", "base", "new", "change", *one_sided, "adj. p", ""]
-    hidden = len(against.causes) - len(causes)
+    hidden = len(compared_run.causes) - len(causes)
     below = f"and {plural(hidden, 'more cause')}" if hidden else ""
     return Table(heads, rows, f"l{'r' * (len(heads) - 2)}l", below=below)
 
@@ -432,11 +432,11 @@ def _rows_over_runs_table(found: results.RowsOverRuns, most: int) -> Table:
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """Yield notes on rows that are in no figure, and on the runs."""
-    against = comparison.decided
-    pairs = against.pairs
+    compared_run = comparison.decided
+    pairs = compared_run.pairs
 
     # A run that stopped early lacks most rows of its base, which is no problem of the data.
-    only_in_base = () if against.new.stopped is not None else pairs.only_in_base
+    only_in_base = () if compared_run.new.stopped is not None else pairs.only_in_base
     for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
             yield f"{plural(len(names), 'row')} only in the {where}, left out of all figures: {_first_names(names)}"
@@ -449,18 +449,19 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         yield f"{plural(pairs.by_content, 'row')} paired by content, because their ids differ"
 
     source = comparison.base.source
-    are_of_one_plugin = source == against.new.source and source not in OWN_SOURCES  # their contents are never known
+    # The contents of runs that a plug-in reads are never known, so a note on them says nothing.
+    are_of_one_plugin = source == compared_run.new.source and source not in OWN_SOURCES
     if pairs.by_id_alone and not are_of_one_plugin:
         yield "rows are paired by id alone, because their contents cannot be compared"
 
-    yield from _failure_notes(against)
-    yield from (clean(note) for note in against.notes)
+    yield from _failure_notes(compared_run)
+    yield from (clean(note) for note in compared_run.notes)
 
 
-def _failure_notes(against: RunComparison) -> Iterator[str]:
+def _failure_notes(compared_run: RunComparison) -> Iterator[str]:
     """Yield notes on errors of evaluators and on rows that have a figure in one run only."""
     noted: set[str] = set()  # evaluators
-    for metric in against.tested:
+    for metric in compared_run.tested:
         base, new = metric.base_rows.errors, metric.new_rows.errors
         # An evaluator may have several tested metrics; its errors are told once.
         if metric.evaluator not in noted and (base or new):

@@ -149,14 +149,14 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
-def shared_text(against: results.RunComparison, base: RunInfo) -> str:
+def shared_text(compared_run: results.RunComparison, base: RunInfo) -> str:
     """Say how many rows the runs share; empty if they share all rows, or if a run stopped early."""
-    pairs, stopped = against.pairs, base.stopped or against.new.stopped
+    pairs, stopped = compared_run.pairs, base.stopped or compared_run.new.stopped
     if stopped is not None or not (pairs.only_in_base or pairs.only_in_new):
         return ""
 
     of_base, of_new = (pairs.paired + len(alone) for alone in (pairs.only_in_base, pairs.only_in_new))
-    sizes = f"{base.id} has {plural(of_base, 'row')}, {against.new.id} has {of_new:,}"
+    sizes = f"{base.id} has {plural(of_base, 'row')}, {compared_run.new.id} has {of_new:,}"
     return f"not the same data: {sizes}; only common rows are compared ({pairs.paired:,})"
 
 

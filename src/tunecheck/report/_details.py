@@ -153,6 +153,7 @@ class DetailReader:
     def answer(self, number: int, row: Mapping[str, JSON], other: Details) -> dict[str, JSON]:
         """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
 
+        `number` is the row's number in the reported run, from 0.
         `other` has the details of the same row in another run. Its comparison of calls is reused if the answers and
         verdicts are equal.
         """

@@ -315,7 +315,7 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
-    """Count the values in equally wide bins from `low` to `high`, or in equally wide ones of their logarithms.
+    """Count the values in 20 equally wide bins from `low` to `high`; `logarithmic` bins are equally wide in logarithms.
 
     Example: 20 bins from 0 to 1 are 0.05 wide. The value 1 is in the last bin.
     """

@@ -220,7 +220,7 @@ def _read(name: str) -> str:
 
 @cache
 def page(kind: str) -> Page:
-    """Return the page of a run, or of the list of runs."""
+    """Return the page of a run (`kind` REPORT), or of the list of runs (RUNS), without data."""
     panels = plugins.panels().values() if kind == REPORT else ()
     *scripts, last = map(_read, _SCRIPTS[kind])  # the last script starts drawing
 

@@ -82,7 +82,7 @@ class ReportedRun(msgspec.Struct, frozen=True):
 
 
 def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
-    """Read a run's description, metrics and evaluators for a report.
+    """Read a run's description, metrics and evaluators for a report; `folder` is None for another program's results.
 
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
@@ -203,12 +203,12 @@ class Columns(msgspec.Struct):
         return [keys.verdicts.read(row, "scored" if keys.has_keys else "error") for keys in self.evaluators]
 
 
-def columns_of(evaluators: Sequence[Evaluated], shape: Sequence[str]) -> Columns:
+def columns_of(evaluators: Sequence[Evaluated], row_keys: Sequence[str]) -> Columns:
     """Return the role of each key of a row with these keys: input, target output, evaluator or error."""
     columns = Columns()
     keys_of: dict[str, list[tuple[str, str]]] = {evaluator.name: [] for evaluator in evaluators}
 
-    for key in shape:
+    for key in row_keys:
         # For example `outputs.match.match_score`: the kind `outputs`, the name `match.match_score`.
         kind, _, name = key.partition(".")
         if kind == "inputs":

@@ -76,7 +76,10 @@ class OtherRun:
     """
 
     def __init__(self, run: ReportedRun, reported: ReportedRun, pairs: RunPair, shared: Blocks) -> None:
-        """Pair the reported run's rows with this run's, and begin to read the partners in their order."""
+        """Pair the reported run's rows with this run's, and begin to read the partners in their order.
+
+        `pairs` has this run as its base. `shared` stores long texts once for all rows.
+        """
         self.run, self._partners = run, paired_rows(pairs)
         self._reader = DetailReader(run, shared)
         # One pass through this run's file, in the order in which the report needs the rows.
@@ -109,7 +112,7 @@ class OtherRuns:
     def __init__(
         self, others: Sequence[ReportedRun], run: ReportedRun, shared: Blocks, settings: ComparisonSettings
     ) -> None:
-        """Compare the run with the others, and pair its rows with theirs.
+        """Compare the run with the others, and pair its rows with theirs; `shared` stores long texts once for all rows.
 
         Raises:
             ConfigurationError: two runs have no row in common.
@@ -159,7 +162,7 @@ class OtherRuns:
             "best": None if comparison.best is None else comparison.best.to_json(),
             "regressed": "" if comparison.best is None else regression_text(comparison.best, new.id),
             "runs": [_describe(other, new) for other in self._others],
-            "held": [_run_comparison(against, comparison.base, by_id=self._by_id) for against in comparison.against],
+            "held": [_run_comparison(each, comparison.base, by_id=self._by_id) for each in comparison.against],
             "history": [metric.to_json() for metric in history],
         }
 
@@ -175,25 +178,25 @@ def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     }
 
 
-def _run_comparison(against: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
+def _run_comparison(compared_run: RunComparison, base: RunInfo, *, by_id: bool) -> dict[str, JSON]:
     """Return the comparison of one run with the base, as the page reads it; `by_id`: rows were paired by id."""
-    pairs = against.pairs
+    pairs = compared_run.pairs
     # The primary metric first.
-    metrics = sorted(against.metrics.values(), key=lambda metric: not metric.primary)
-    stopped = [stopped_text(run.stopped) for run in (base, against.new) if run.stopped is not None]
+    metrics = sorted(compared_run.metrics.values(), key=lambda metric: not metric.primary)
+    stopped = [stopped_text(run.stopped) for run in (base, compared_run.new) if run.stopped is not None]
 
     return {
-        "run": against.new.id,
+        "run": compared_run.new.id,
         "alike": "id" if by_id or pairs.by_id_alone else "content",
         "pairs": pairs.paired,
         "only_in_base": _name_ids(pairs.only_in_base),
         "only_in_new": _name_ids(pairs.only_in_new),
-        "warnings": [shared_text(against, base), *stopped],
+        "warnings": [shared_text(compared_run, base), *stopped],
         "metrics": [metric.to_json() for metric in metrics],
-        "parts": [part.to_json() for part in (*against.figures, *against.parts)],
-        "part_metric": against.part_metric,
-        "causes": [cause.to_json() for cause in against.causes if cause.new > cause.base],
-        "notes": [*against.notes],
+        "parts": [part.to_json() for part in (*compared_run.figures, *compared_run.parts)],
+        "part_metric": compared_run.part_metric,
+        "causes": [cause.to_json() for cause in compared_run.causes if cause.new > cause.base],
+        "notes": [*compared_run.notes],
     }
 
 
@@ -366,7 +369,7 @@ class _Report:
         self._others = OtherRuns(others, run, self._shared, settings) if others else None
 
     def write(self, home: str | None) -> None:
-        """Write the whole page."""
+        """Write the whole page; `home` is the address of the list of runs, if a server has one."""
         whole = page(REPORT)
         self._file.write(whole.start(f"{self._run.id} · report"))
 

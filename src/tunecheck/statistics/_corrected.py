@@ -422,6 +422,8 @@ def _rates_under(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the judge's maximum likelihood sensitivity and false passes under each share, and a slope.
 
+    The judge `passed` and `failed` so many rows. `counts` has the four counts of labelled rows.
+
     The slope is the derivative of the verdicts' log likelihood by the judge's pass rate. Given the pass rate, each of
     the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises, so
     bisection finds the point at which they are equal.

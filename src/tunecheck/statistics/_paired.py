@@ -80,8 +80,8 @@ def paired_binary(
 def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None) -> dict[str, float | None]:
     """Return the p-values of McNemar's test; with clusters, those of a sign-flip test.
 
-    `b` and `c` count the rows that only the base and only the new run passed. The p-values are None if there are no
-    rows, or only one cluster.
+    `change` has the difference of each row. `b` and `c` count the rows that only the base and only the new run passed.
+    The p-values are None if there are no rows, or only one cluster.
     """
     exact = mid = None
     if groups is None and len(change):
@@ -97,7 +97,7 @@ def _difference(
 ) -> Estimate:
     """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows.
 
-    `b` rows passed in the base only, `c` in the new run only.
+    `change` has the difference of each row. `b` rows passed in the base only, `c` in the new run only.
     """
     n = max(1, len(change))
     # The variance of changes of −1, 0 and 1 is the share of changed rows less the squared mean change.

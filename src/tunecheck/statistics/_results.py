@@ -127,7 +127,9 @@ class Proportion(Result, frozen=True):
 
 
 def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
-    """Return the share with Wilson's score interval, which is valid for few rows and for shares near 0 and 1, too.
+    """Return the share `hits` / `of` with Wilson's score interval.
+
+    The interval is valid for few rows and for shares near 0 and 1, too. Without rows, all figures are None.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927), 209-212; without
     continuity correction.

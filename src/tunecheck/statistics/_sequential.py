@@ -339,7 +339,10 @@ class _Forecast:
     """
 
     def __init__(self, margin: float, total: int, confidence: float) -> None:
-        """Place one bet against each candidate mean of the complete run, from −margin upwards."""
+        """Place one bet against each candidate mean of the complete run, from −margin upwards.
+
+        The complete run has `total` pairs.
+        """
         self._margin, self.total = margin, total
         # One direction, so alpha is not halved: `worse` has bets of its own.
         self._quantile, self._enough = normal_quantile(confidence), math.log(1 / (1 - confidence))
