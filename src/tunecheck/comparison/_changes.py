@@ -170,7 +170,7 @@ def _with_rows(
         """Return one pair's numbers, reasons, faults and causes in both runs."""
         base_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
         base_id, new_id = runs.base.items.ids[base_item], runs.new.items.ids[new_item]
-        (base, base_faults), (new, new_faults) = base_verdicts[pair], new_verdicts[pair]
+        (base, base_lines), (new, new_lines) = base_verdicts[pair], new_verdicts[pair]
         return RowChange(
             row_id=base_id,
             new_id=new_id if new_id != base_id else None,
@@ -178,8 +178,8 @@ def _with_rows(
             new=float(changes.sides.new[pair]),
             base_reason=base.reason[:_LONGEST_REASON] or None,
             new_reason=new.reason[:_LONGEST_REASON] or None,
-            gone=tuple(line for line in base_faults if line not in new_faults),
-            come=tuple(line for line in new_faults if line not in base_faults),
+            gone=tuple(line for line in base_lines if line not in new_lines),
+            come=tuple(line for line in new_lines if line not in base_lines),
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
             base_causes=tuple(sorted((runs.base.causes or {}).get(base_item, ()))),

@@ -160,8 +160,8 @@ def select(
         guards: metrics or slices, and how much worse than in the base each may be.
         base: the run that the others have to beat; by default the first. It is ranked, too.
         margin: how much worse than the base is still accepted, in the metric's unit; without it a run must be better.
-        cluster: a column of the data; rows with equal values in it are not independent. `none` treats all rows as
-            independent.
+        cluster: a column of the data; rows with equal values in it are not independent. By default the column that the
+            data declares, else a column with repeated ids. `none` treats all rows as independent.
         confidence: the level of all intervals of the ranking together, and of each decision.
         allow_simulated: select among runs with simulated answers, too.
         allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in all runs.
@@ -227,7 +227,7 @@ def compare_tables(
 
     best = None
     if len(comparisons) > 1:
-        with suppress(ConfigurationError):  # the runs cannot be ranked, as without a row in all of them
+        with suppress(ConfigurationError):  # raised if the runs cannot be ranked, such as without a row in all of them
             best = selection_of(runs, comparisons)
 
     found = results.Comparison(

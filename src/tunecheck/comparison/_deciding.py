@@ -57,7 +57,7 @@ class EarlyStopping:
 
         Raises:
             ConfigurationError: the data cannot be read in random order, the base cannot be read, is simulated, or
-                shares no row with the data, or a metric cannot decide (see `_tests`).
+                shares no row with the data, or a metric cannot decide, for example without a declared range.
         """
         if rows.dataset.scan().rows is None:
             raise ConfigurationError("until_decided needs rows in random order: give data as a path, list or DataFrame")

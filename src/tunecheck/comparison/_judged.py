@@ -184,8 +184,8 @@ def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable
     if labels is None:
         return replace(metric, judge="uncalibrated")
 
-    _, where = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
-    is_corrected = metric.kind == "binary" and where is None
+    _, slice_text = split_slice(metric.key)  # labels of all rows say nothing about a judge's errors on a slice
+    is_corrected = metric.kind == "binary" and slice_text is None
     return _corrected(metric, labels) if is_corrected else replace(metric, judge="scores")
 
 

@@ -448,7 +448,8 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     An evaluator with several numbers is tested once, by its main metric. Its other numbers are shown without a test.
 
     Raises:
-        ConfigurationError: the runs have no evaluator in common, or a metric is not in both or of two evaluators.
+        ConfigurationError: the runs have no evaluator in common, or a metric is not in both runs, or two evaluators
+            have its key.
     """
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]

@@ -241,8 +241,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         for part in self.parts:
             # Smaller slices would add tests that can show nothing, and make the correction stricter.
             if part.difference.n >= FEWEST_OF_A_SLICE:
-                name, where = clean(measuring.split_slice(metric.name)[0], 60), clean(part.column, 40)
-                tests.append(("slice_worse", f"{name}[{where}={clean(part.value, 40)}]", metric, part))
+                name, column = clean(measuring.split_slice(metric.name)[0], 60), clean(part.column, 40)
+                tests.append(("slice_worse", f"{name}[{column}={clean(part.value, 40)}]", metric, part))
 
         adjusted = measuring.correct_by_holm([(test.p_value, test.moved) for *_, test in tests])
         for (code, name, owner, test), p_adjusted in zip(tests, adjusted, strict=True):
@@ -405,7 +405,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         if not (base | new).any():
             return "none"
 
-        # The filled numbers are as judged, so the choice to compare them with must be, too.
+        # The filled numbers are not corrected for a judge's errors, so they are compared with the uncorrected choice.
         metric = self.metric
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
 
@@ -432,7 +432,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         pair, difference = self.pair, self.metric.difference
         units, unit = (difference.n, "row") if difference.clusters is None else (difference.clusters, "cluster")
         if units < measuring.FEWEST or self.metric.verdict == "too little data":
-            # Without a range of the metric, the estimate may be no larger than the present number; then none is named.
+            # Without a range of the metric, the estimate may not exceed the present number. Then it is not shown.
             needed = measuring.rows_for_verdict(self.metric, self._sides.bounds)
             enough = f"; at least about {needed:,} rows are needed" if needed > difference.n else ""
             verb = "is" if units == 1 else "are"
@@ -464,8 +464,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     def next_step(self, choice: Choice, objections: Sequence[Objection]) -> str | None:
         """Return the step that would settle an open decision; None if it is settled.
 
-        Objections with the effect of the choice come first: the runs must be comparable before more rows help. Then
-        come missing verdicts, then an open guard. Otherwise only more rows help, if any number does.
+        Runs must be comparable before anything else helps, so that step comes first. Then come missing verdicts, then
+        an open guard. Otherwise only more rows help, if any number does.
         """
         if choice not in ("undecided", "invalid"):
             return None

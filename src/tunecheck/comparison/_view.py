@@ -393,38 +393,38 @@ def _reason_titles(causes: Sequence[str], faults: Sequence[Fault], reason: str |
     return titles or list(dict.fromkeys(title_of_cause(code, title) for code, title in groups.items()))
 
 
-def _rows_over_runs_table(found: results.RowsOverRuns, most: int) -> Table:
+def _rows_over_runs_table(histories: results.RowsOverRuns, most: int) -> Table:
     """Return a table of rows by outcome: the first `most` rows of each, with a mark for each run; counts in the title.
 
     The marks are ✓ for passed, ✗ for failed, and ~ if trials disagree.
 
     Example of a row's line over three runs: `row-17  ✗✓~`.
     """
-    counts = [f"{found.counts['right']:,} right in all", f"{found.counts['never right']:,} never"]
+    counts = [f"{histories.counts['right']:,} right in all", f"{histories.counts['never right']:,} never"]
     for outcome in ("fixed", "broken", "back and forth", "flaky"):
-        if found.counts[outcome] or outcome in ("fixed", "broken"):
-            counts.append(f"{found.counts[outcome]:,} {outcome}")
+        if histories.counts[outcome] or outcome in ("fixed", "broken"):
+            counts.append(f"{histories.counts[outcome]:,} {outcome}")
 
-    title = f", row by row over {len(found.runs)} runs: {', '.join(counts)}"
+    title = f", row by row over {len(histories.runs)} runs: {', '.join(counts)}"
     cells: list[Sequence[Sentence]] = []
     # Rows that are never right have a count, but no list: no run changed them.
     for outcome, style in _OVER_RUNS.items():
-        rows = [row for row in found.rows if row.outcome == outcome]
+        rows = [row for row in histories.rows if row.outcome == outcome]
         if not (rows and most):
             continue
 
         since = ""
         if outcome == "broken":
-            since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in found.broken_since.items())
-        cells.append((Words(f"  {outcome} {found.counts[outcome]:,}", style), since))
+            since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in histories.broken_since.items())
+        cells.append((Words(f"  {outcome} {histories.counts[outcome]:,}", style), since))
 
         for row in rows[:most]:
             marks = "".join(_MARKS.get(share, "~") for share in row.passed)
             cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
         if len(rows) > most:
-            cells.append((f"    and {found.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
+            cells.append((f"    and {histories.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
 
-    return Table(("", ""), cells, "ll", (_name(found.metric, "strong"), Words(title, "strong")))
+    return Table(("", ""), cells, "ll", (_name(histories.metric, "strong"), Words(title, "strong")))
 
 
 # -- notes
@@ -437,9 +437,9 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
 
     # A run that stopped early lacks most rows of its base, which is no problem of the data.
     only_in_base = () if compared_run.new.stopped is not None else pairs.only_in_base
-    for names, where in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
+    for names, run in ((only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
-            yield f"{plural(len(names), 'row')} only in the {where}, left out of all figures: {_first_names(names)}"
+            yield f"{plural(len(names), 'row')} only in the {run}, left out of all figures: {_first_names(names)}"
 
     if pairs.other_content:
         ids = plural(len(pairs.other_content), "id")

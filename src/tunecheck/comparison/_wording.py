@@ -203,7 +203,7 @@ def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     """
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
-    # An undecided comparison without an estimate has no pair of verdicts, which the head says.
+    # An undecided comparison without an estimate has no pair of verdicts: the head says so.
     has_rows = decision.decision != "undecided" or decision.difference[1] is not None
 
     return heads[decision.decision if has_rows else "no rows"].format(

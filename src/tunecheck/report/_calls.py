@@ -316,9 +316,9 @@ def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]
 
 
 def _argument_at(path: str, names: Iterable[str]) -> str | None:
-    """Return the name of the argument with a path such as `a.b[0]`: the longest name with which it begins, or None.
+    """Return the name of the argument to which a path such as `a.b[0]` belongs; None if it belongs to none of `names`.
 
-    Names may contain points, so the path cannot be split at its points.
+    Names may contain points, so the path cannot be split at its points: the longest name at its beginning counts.
 
     Example: with the arguments `a` and `a.b`, the path `a.b[0]` belongs to `a.b`.
     """
@@ -465,8 +465,8 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
 
     `log` is the conversation's log and `result` its steps by turn; either may be None. Unknown parts are left out.
 
-    The log alternates lists of states (at the beginning and after each turn) and objects of turns; see
-    `episodes._episode`. So turn i changes the states from entry i to entry i + 1.
+    The log alternates lists of states (at the beginning and after each turn) and objects of turns. So turn i changes
+    the states from list i to list i + 1.
     """
     entries = log if isinstance(log, list) else []
     logged_turns = [entry for entry in entries if isinstance(entry, dict)]
@@ -474,10 +474,10 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
 
     # The calls that were executed in each step of each turn; `Episode` is the only reader of such logs.
     executed = Episode.read({"inference_log": log}).columns()["calls_made"]
-    asked_count = len(turns) if isinstance(turns, list) else 0
-    count = max(asked_count, len(logged_turns), len(result) if is_conversation(result) else 0)
+    data_count = len(turns) if isinstance(turns, list) else 0
+    count = max(data_count, len(logged_turns), len(result) if is_conversation(result) else 0)
 
-    # A conversation may have ended before its last turn, or have no log: the longest of the three counts.
+    # A conversation may have ended before its last turn, or have no log, so `count` is the longest of the three.
     shown: list[dict[str, JSON]] = []
     for number in range(min(count, _MOST_TURNS)):
         called: set[str] = set()

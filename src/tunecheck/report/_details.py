@@ -247,8 +247,8 @@ class DetailReader:
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> tuple[JSON, JSON, Container[str]]:
     """Return the question in a row: its messages, its turns, and the columns that hold them.
 
-    Without messages or turns, the messages are a text under a usual name. The ground truth of a conversation is a list
-    of lists, too, so it is left out.
+    Messages or turns are None if the row has none. Without both, a text in a column with a usual name, such as `query`,
+    counts as the user's message. The ground truth of a conversation is a list of lists, too, so it is left out.
     """
     turns: dict[str, JSON] = {}
     messages: dict[str, JSON] = {}

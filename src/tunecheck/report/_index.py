@@ -265,10 +265,10 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
 
 
 def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
-    """Return, by evaluator, `[function, passed rows, judged rows, low, high]` of each expected function.
+    """Return the chart of pass rates by expected function; None without verdicts.
 
-    `low` and `high` are the interval of the pass rate. The 40 functions that most rows expect are included. Return None
-    without verdicts.
+    `all` is the number of functions, and `shown` the number in the chart: at most 40, those that most rows expect. `by`
+    has a list for each evaluator, with `[function, passed rows, judged rows, low, high]` (the interval of the rate).
     """
     expected, rows_of = table.coded["functions"], table.coded["functions"].rows_by_value()
     # The functions that most rows expect come first, whatever their pass rates are.
@@ -351,7 +351,11 @@ def _figures_histogram(numbers: Iterable[float]) -> JSON:
 
 
 def _confusion(confused: Coded) -> JSON:
-    """Return a table of expected by called functions, with the most confused ones by name; None without confusion."""
+    """Return a table of expected and called functions; None if no function was called in place of another.
+
+    `names` are the most confused functions. `cells` are `[expected, called, rows]`, both as positions in `names`; −1
+    stands for any function without a name there.
+    """
     counts = _count_values(confused)
     # Pairs were stored as JSON, `["expected", "called"]`, because a column's values are texts.
     pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
@@ -365,12 +369,12 @@ def _confusion(confused: Coded) -> JSON:
             weight[name] += count * (1_000_000 if len({*pair}) > 1 else 1)
 
     names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
-    cells: Counter[tuple[int, ...]] = Counter()  # -1 stands for all functions that are not named
+    cells: Counter[tuple[int, ...]] = Counter()
     for pair, count in pairs.items():
         cells[tuple(names.index(name) if name in names else -1 for name in pair)] += count
     # Pairs of two functions without a name say nothing.
     del cells[-1, -1]
-    return {"names": [*names], "cells": [[*place, count] for place, count in cells.items()]}
+    return {"names": [*names], "cells": [[*positions, count] for positions, count in cells.items()]}
 
 
 def _causes(coded: Coded) -> JSON:

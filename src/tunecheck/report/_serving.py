@@ -95,7 +95,7 @@ class _Pages:
         return web.Response(text=await asyncio.to_thread(runs_page, self._results_dir), content_type="text/html")
 
     async def report(self, request: web.Request) -> web.StreamResponse:
-        """Return a run's report."""
+        """Return the report of the run in the address, compared with the runs in its `against` parameters."""
         names = [request.match_info["run"], *request.query.getall("against", [])][:_MOST_COMPARED]
 
         # Threads keep the server responsive while files are read.

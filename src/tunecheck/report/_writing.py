@@ -117,14 +117,15 @@ class OtherRuns:
         Raises:
             ConfigurationError: two runs have no row in common.
         """
-        tables = [compared_run.table for compared_run in (*others, run)]
-        self.comparison, compared = compare_tables(tables, settings)
+        tables = [each.table for each in (*others, run)]
+        self.comparison, pairs_with_base = compare_tables(tables, settings)
 
         self._by_id = settings.pair_by == "id"
         self._others: list[OtherRun] = []
-        # `compare_tables` has paired the base with each run; the others still need their pairs with the reported run.
+        # The first of the others is the base, which `compare_tables` has paired with each run. The rest of them still
+        # need their pairs with the reported run.
         for other, table in zip(others, tables, strict=False):
-            pairs = RunPair(table, tables[-1], settings) if self._others else compared[-1]
+            pairs = RunPair(table, tables[-1], settings) if self._others else pairs_with_base[-1]
             self._others.append(OtherRun(other, run, pairs, shared))
 
     def answers(self, number: int, new: Details) -> dict[str, JSON]:

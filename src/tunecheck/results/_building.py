@@ -241,7 +241,8 @@ class TableBuilder:
     def _decode(self, lines: Sequence[bytes]) -> Columns | None:
         """Return these lines as columns; None if a row is damaged, or has a key that no earlier row had.
 
-        Values that the table does not need stay JSON text, which is much faster.
+        Return None also if the rows so far have more than 2,000 keys, or keys that no decoder supports. Values that the
+        table does not need stay JSON text, which is much faster.
         """
         keys, needed = [*self._keys], self._needed_keys()
         if (keys, needed) != self._decoder_keys:
@@ -591,7 +592,8 @@ class EvaluatorPart(tables.EvaluatorColumns):
     def _column(self, key: str, metric: str, entry: MetricEntry, metrics: MetricColumns) -> tables.MetricColumn | None:
         """Return the column of a key; add it to `metrics` if it is new.
 
-        Return None, and count the key as left out, if the evaluator already has 300 columns.
+        `metric` is the name from which the keys of its verdicts are formed, and `entry` its description. Return None,
+        and count the key as left out, if the evaluator already has 300 columns.
         """
         # In the name of a metric, brackets would be read as a slice.
         name = f"{self.name}.{key.replace('[', '(').replace(']', ')')}"

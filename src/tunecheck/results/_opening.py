@@ -112,6 +112,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
     if os.path.lexists(folder / "run.json"):
         return _run_folder(Run(folder))
 
+    # An empty text is no path, although `Path("")` is the current folder.
     foreign = _foreign(path) if os.fspath(run) and path.exists() else None
     if foreign is not None:
         return foreign
@@ -129,8 +130,8 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 def _foreign(path: Path) -> OpenedRun | None:
     """Open results of another program: with a plug-in, or as Azure's file; None if the path holds neither.
 
-    Azure's file may be named, or the folder with its `evaluation_results.json`. The run's id is the folder's name, or
-    the file's if it has another name. Any other `.json` file is taken for Azure's, which is checked when it is read.
+    The path may be the folder with Azure's `evaluation_results.json`, or a `.json` file, which is checked when it is
+    read. The run's id is the folder's name; for a file with another name, the file's.
     """
     opened = _open_with_plugins(path, None)
 

@@ -226,9 +226,9 @@ def _passed_sentences(
 def _shown_evaluators(figures: MainFigures, metrics: Metrics) -> Sequence[str]:
     """Return the primary evaluator, and up to two others that say more about the rows.
 
-    Others are shown if they scored rows, but no more than the primary does not apply to. If there are no others and all
-    rows passed the primary, the evaluator with the lowest pass rate below 100% is shown. Without evaluators, the list
-    is empty.
+    Another evaluator is shown if it scored rows, but at most as many as are not applicable to the primary one. If there
+    is none and all rows passed the primary one, the evaluator with the lowest pass rate below 100% is shown. Without
+    evaluators, the list is empty.
     """
     primary, *others = [*figures] or [""]
     not_applicable = _count(metrics.get(f"{primary}.not_applicable_count"))
@@ -318,6 +318,7 @@ def _cause_sentences(failures: Failures, code: str | None, unit: str) -> str:
     if cause.side == "serving":
         text += ", a problem of serving"
     target_error = failures.target_errors.get(group.example)
+    # The text of an error of an endpoint says all, so the error's type is left out.
     if target_error is not None:
         text += f" ({clean(_OWN_ERROR.sub('', target_error), 200)})"
 

@@ -261,7 +261,10 @@ def fit_threshold(
 
 
 def _best_cut(labels: Flags, values: Floats) -> float:
-    """Return the threshold with the highest kappa; if several have it, the middle one. At most 200 scores are tried."""
+    """Return the threshold with the highest kappa; if several have it, the middle one.
+
+    Rows at or above it pass. `labels` tell which rows people pass. At most 200 of the scores in `values` are tried.
+    """
     cuts = numpy.unique(values)
     # Evenly by rank, so that there are more cuts where scores are close together.
     if len(cuts) > _MOST_THRESHOLDS:

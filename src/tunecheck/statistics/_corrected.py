@@ -87,9 +87,10 @@ class LabelCounts(Result, frozen=True):
 def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
     """Estimate the share of rows that people would pass from a judge's verdicts and its error rates on other rows.
 
-    (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1: Rogan and Gladen, "Estimating
-    prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978), 71-76. The interval
-    (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the specificity.
+    With the judge's pass rate p, it is (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1:
+    Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology 107
+    (1978), 71-76. The interval (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the
+    specificity.
 
     Example: the judge passes 62% of all rows, 90% of good rows and 20% of bad ones. The estimate is 0.42 / 0.7 = 60%.
 
@@ -485,7 +486,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
 
     low, high = -1.0, 1.0
     least_gain, most_gain = _gain_interval(labelled, confidence)
-    # Otherwise the true difference may be of any size.
+    # If the gain may be 0, the true difference may be of any size.
     if least_gain > 0:
         # A smaller gain moves the corrected difference away from 0.
         gain_for_low = least_gain if difference.low < 0 else most_gain
@@ -498,13 +499,13 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
 
 def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, float]:
     """Return the interval of the judge's gain (sensitivity less false passes), by Newcombe's method."""
-    hits, false = labelled.sensitivity(confidence), labelled.false_passes(confidence)
-    assert hits.value is not None and hits.low is not None and hits.high is not None
-    assert false.value is not None and false.low is not None and false.high is not None
+    sensitivity, false_passes = labelled.sensitivity(confidence), labelled.false_passes(confidence)
+    assert sensitivity.value is not None and sensitivity.low is not None and sensitivity.high is not None
+    assert false_passes.value is not None and false_passes.low is not None and false_passes.high is not None
 
     # Newcombe adds the distances from each rate to its Wilson ends like independent errors: √(a² + b²).
-    below = math.hypot(hits.value - hits.low, false.high - false.value)
-    above = math.hypot(hits.high - hits.value, false.value - false.low)
+    below = math.hypot(sensitivity.value - sensitivity.low, false_passes.high - false_passes.value)
+    above = math.hypot(sensitivity.high - sensitivity.value, false_passes.value - false_passes.low)
     return labelled.gain - below, labelled.gain + above
 
 

@@ -156,7 +156,7 @@ class EarlyTest:
         change = self._new[-1] - self._base[-1]
         if self._margin is not None:
             return self._bet_on_margin(change, self._margin)
-        # The tests in the order of the table at the top.
+        # Without a margin, the walk tests verdicts; bets test all other scores.
         if self._walk is None or self._total is None:
             return self._bet_on_direction(change)
 
@@ -445,7 +445,9 @@ class FairWalk:
         return self._reach + 1
 
     def step(self, change: int, share: float) -> None:
-        """Take a step, after this share of all rows, and recompute the bounds.
+        """Take a step up (`change` 1) or down (−1) after this `share` of all rows, and recompute the bounds.
+
+        After the walk has left its bounds, further steps change nothing.
 
         Example: alpha is 0.05, and all of the first changed rows of 200 got better. The place of a walk that only went
         up has the chance 1/2 after one step and 1/512 after nine. The place is outside the bounds once this chance
