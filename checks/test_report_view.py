@@ -222,7 +222,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         taken.listen()
         said = process(tmp_path, "view", "--port", str(taken.getsockname()[1]))
     assert said.code == 2
-    assert "cannot be served on 127.0.0.1" in said.err
+    assert "cannot serve pages on 127.0.0.1" in said.err
 
 
 def test_no_page_is_left_behind(tmp_path: Path) -> None:

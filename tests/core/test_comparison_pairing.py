@@ -62,7 +62,7 @@ def test_ids_pair_edited_rows_only_where_that_is_asked_for(tmp_path: Path) -> No
 
 def test_a_run_without_rows_says_so(tmp_path: Path) -> None:
     base, new = run(tmp_path, "a", [("1", "x", True)]), run(tmp_path, "b", [])
-    with pytest.raises(ConfigurationError, match=rf"{new.name} has no rows"):
+    with pytest.raises(ConfigurationError, match=rf"{new.name} has no rows to compare"):
         compare(base, new)
 
 

@@ -142,7 +142,7 @@ def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
 
 def test_a_negative_margin_is_refused(tmp_path: Path) -> None:
     runs = [passes(tmp_path, name, [True] * 12) for name in "ab"]
-    with pytest.raises(ConfigurationError, match="guard 'match': the margin must be a number of 0 or more, not"):
+    with pytest.raises(ConfigurationError, match="guard 'match': the margin must be a finite number of 0 or more, not"):
         select(*runs, guards={"match": -0.1})
 
 

@@ -318,5 +318,5 @@ def test_a_score_outside_of_its_declared_range_ends_the_run(tmp_path: Path) -> N
         name, kind, range, higher_is_better = "grade", "score", (0.0, 1.0), True
 
     before = run(tmp_path, ROWS[:20], target=Model(0.5), evaluators={"graded": Graded(0.5)})
-    with pytest.raises(RunError, match="outside of its declared range"):
+    with pytest.raises(RunError, match="outside of its declared range: correct the evaluator"):
         stopping(tmp_path, ROWS[:20], before, evaluators={"graded": Graded(1.5)})

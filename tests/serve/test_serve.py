@@ -242,7 +242,7 @@ def test_only_loopback_counts_as_this_machine(host: str, closed: bool) -> None:
 async def test_a_port_in_use_is_said_to_be_so(recorded: ChatSource) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=rf"cannot be served on 127\.0\.0\.1:{port}"):
+        with pytest.raises(ConfigurationError, match=rf"cannot serve pages on 127\.0\.0\.1:{port}"):
             await run_server(recorded, port=port)
 
 

@@ -195,7 +195,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         name, margin = chosen.name, question.margin
 
         if chosen.key not in base.columns:
-            raise ConfigurationError(f"{name} is of a slice, so it cannot stop a run early: name a metric of all rows")
+            raise ConfigurationError(f"{name} is on a slice, so it cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:
             raise ConfigurationError(f"this run lacks the evaluator {chosen.evaluator}: add it, or name another metric")
 
@@ -215,7 +215,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
 
 def _refusal(base: RunTable, problem: str) -> ConfigurationError:
     """Return the error for a problem with the base run."""
-    return ConfigurationError(f"the base run {base.info.id} cannot decide: {problem}")
+    return ConfigurationError(f"run {base.info.id} cannot be the base: {problem}")
 
 
 @dataclass

@@ -140,7 +140,7 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
     """Return the error that explains why no rows pair; `contents` is True if contents were compared."""
     for table in (base, new):
         if not table.items.ids:
-            return NothingPairsError(f"run {table.info.id} has no rows: compare runs with rows")
+            return NothingPairsError(f"run {table.info.id} has no rows to compare: name a run with rows")
 
     shared = set(base.items.ids) & set(new.items.ids)
     runs = f"{base.info.id} and {new.info.id}"

@@ -55,7 +55,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
             await site.start()
         except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             reason = getattr(error, "strerror", "") or error
-            raise ConfigurationError(f"the pages cannot be served on {host}:{port}: {reason}") from None
+            raise ConfigurationError(f"cannot serve pages on {host}:{port} ({reason}): choose another port") from None
 
         # With port 0 the system has chosen one.
         taken = runner.addresses[0][1]

@@ -350,7 +350,7 @@ def write_report(
             _Report(file, opened, settings).write(home)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"the report {out} cannot be written: {reason}") from None
+        raise ConfigurationError(f"the report {out} cannot be written ({reason}): name another file") from None
 
 
 class _Report:

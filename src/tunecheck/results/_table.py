@@ -226,7 +226,7 @@ class GivenRows(msgspec.Struct, frozen=True):
             try:
                 written = loads(dumps(row))  # a float's NaN becomes null, as in a file
             except TypeError as error:
-                raise DataError(f"row {number + 1} has a value that JSON cannot hold: {error}; convert it") from None
+                raise DataError(f"row {number + 1} cannot be written as JSON ({error}): convert the value") from None
             yield _check_row(written, f"row {number + 1}")
 
 

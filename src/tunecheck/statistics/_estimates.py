@@ -103,7 +103,7 @@ def as_outcomes(values: Numbers) -> Floats:
     strange = ~((floats == 0) | (floats == 1))
     if strange.any():
         position = int(strange.argmax())
-        raise ValueError(f"verdict {position} must be true or false, 1 or 0, not {float(floats[position])!r}")
+        raise ValueError(f"verdict at position {position} must be true, false, 1 or 0, not {float(floats[position])!r}")
     return floats
 
 
