@@ -87,10 +87,10 @@ class LabelCounts(Result, frozen=True):
 def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
     """Estimate the share of rows that people would pass from a judge's verdicts and its error rates on other rows.
 
-    With the judge's pass rate p, it is (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1:
-    Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology 107
-    (1978), 71-76. The interval (`_score_interval`) covers the sampling error of the pass rate, the sensitivity and the
-    specificity.
+    With the judge's pass rate p, it is (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1.
+    The formula is from Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal
+    of Epidemiology 107 (1978), 71-76. The interval (`_score_interval`) covers the sampling error of the pass rate, the
+    sensitivity and the specificity.
 
     Example: the judge passes 62% of all rows, 90% of good rows and 20% of bad ones. The estimate is 0.42 / 0.7 = 60%.
 
