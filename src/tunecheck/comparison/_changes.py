@@ -197,7 +197,7 @@ def _fault_lines(verdict: RecordedVerdict) -> list[str]:
     """
     lines = []
     for fault in verdict.faults[:_MOST_FAULTS]:
-        # The codes `own` (the evaluator's own verdict) and `below_threshold` tell no more than that the row failed.
+        # The codes `own` and `below_threshold` tell no more than that the row failed.
         if fault.message is not None or fault.code not in ("own", "below_threshold"):
             lines.append(sentence([fault]))
         elif verdict.reason or fault.code == "own":

@@ -236,10 +236,10 @@ def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flip
     The method depends on the number of values that are not 0:
 
     * up to 16: all (2¹⁶) assignments of signs are counted.
-    * up to 5,000: signs are drawn at random, and the observed sum counts as one more draw. If b drawn sums are as large,
-      p = (b + 1) / (flips + 1): Phipson and Smyth, "Permutation p-values should never be zero" (2010).
-    * more: the sum is treated as normal if (Σx²)² / Σx⁴ is at least 1,000, which makes a tail wrong by less than 0.001.
-      Otherwise few values make up most of the variance, and signs are drawn.
+    * up to 5,000: signs are drawn at random, and the observed sum counts as one more draw. If b drawn sums are as
+      large, p = (b + 1) / (flips + 1): Phipson and Smyth, "Permutation p-values should never be zero" (2010).
+    * more: the sum is treated as normal if (Σx²)² / Σx⁴ is at least 1,000, which makes a tail wrong by less than
+      0.001. Otherwise few values make up most of the variance, and signs are drawn.
     """
     # A difference of 0 stays 0 with either sign: it adds to no sum.
     values = values[values != 0]
