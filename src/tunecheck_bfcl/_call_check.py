@@ -103,15 +103,15 @@ def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Na
         return failed_row("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
-def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], function_names: Iterable[str]) -> bool:
     """Return whether functions with dots in their names must be called with dots rather than with underscores.
 
-    "auto" takes the spelling of the first call to such a function. Without such a call, text mode expects dots.
+    `names` "auto" takes the spelling of the first call to such a function. Without such a call, text mode expects dots.
     """
     if names != "auto":
         return names == "dotted"
 
-    with_dots = [name for name in offered if "." in name]
+    with_dots = [name for name in function_names if "." in name]
     # For a function a.b: {"a_b": False, "a.b": True}.
     has_dots = {tool_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
 
@@ -167,9 +167,9 @@ def _unordered_failure(
     free = list(range(len(calls)))
     for answer in answers:
         signature = CallSignature.read(documents.get(answer.name))
-        failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
+        failures = [(position, rules.failure(calls[position], answer, signature)) for position in free]
 
-        fitting = next((place for place, failure in failures if failure is None), None)
+        fitting = next((position for position, failure in failures if failure is None), None)
         if fitting is None:
             reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
             text = f"no call matches the expected call of {answer.name}: {reasons}"
@@ -182,14 +182,14 @@ def _unordered_failure(
 def _documents(row: Columns) -> dict[str, object]:
     """Return the row's function documents by name. `declared` takes precedence over `functions`.
 
-    The values of both may also be OpenAI tools.
+    An item of both lists may also be an OpenAI tool.
 
     Raises:
         UnusableAnswerError: the functions are not a list.
     """
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
-        raise UnusableAnswerError("`functions` must be a list")
+        raise UnusableAnswerError("the columns `functions` and `declared` must be lists of function documents")
 
     # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]
@@ -205,7 +205,7 @@ def _expected_calls(row: Columns) -> list[ExpectedCall]:
     """
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
-        raise UnusableAnswerError("there is no ground truth")
+        raise UnusableAnswerError("the column `ground_truth` has no expected call")
     return [ExpectedCall.read(answer) for answer in truth]
 
 
@@ -213,7 +213,7 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
     """Return the verdict on a row without the leaderboard's quirks. A row that no answer can pass is not scored."""
     check, language = row.get("check"), _language(row)
     try:
-        # First what is wrong with the row itself: it is then not scored, even if there is no answer.
+        # The row itself is checked first: an unusable row is not scored, even without an answer.
         answers = [] if check in _ABSTAINING else _expected_calls(row)
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
@@ -235,7 +235,7 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
     except UnusableAnswerError as error:
-        return RowVerdict(None, INVALID_ENTRY, None, f"no answer can pass this row: {error}")
+        return RowVerdict(None, INVALID_ENTRY, message=f"no answer can pass this row: {error}")
 
 
 def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
@@ -291,7 +291,7 @@ def _strict_failure(
     faults = [*call_faults(match, _STRICT), *argument_faults(match)]
     if not faults:
         return None
-    return RowVerdict(False, faults[0].code, None, sentence(faults), details=tuple(faults))
+    return RowVerdict(False, faults[0].code, message=sentence(faults), details=tuple(faults))
 
 
 def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
@@ -300,8 +300,8 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
     A text that is itself a possible value stays text.
     """
     # Some possible answers of BFCL are source code themselves.
-    possible = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
-    texts = {option for options in possible for option in options if isinstance(option, str)}
+    lists = [options for answer in answers for options in answer.arguments.values() if isinstance(options, list)]
+    texts = {option for options in lists for option in options if isinstance(option, str)}
 
     read: dict[str, JSON] = {}
     for name, value in call.arguments.items():
@@ -326,7 +326,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
         if not options:
             raise UnusableAnswerError(f"the ground truth has no value for argument {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"the ground truth sets {value_text(name)}, no parameter of {answer.name}")
+            raise UnusableAnswerError(f"the ground truth sets argument {value_text(name)}, which {answer.name} lacks")
 
 
 _METRIC = "call_check"

@@ -88,7 +88,7 @@ def _ids(option: str | None) -> list[str]:
     """
     ids = [text.strip() for text in (option or "").split(",") if text.strip()]
     if option is not None and not ids:  # an empty list must not select all rows
-        raise ConfigurationError("--ids: the list is empty; write ids such as multi_turn_base_0")
+        raise ConfigurationError("--ids is an empty list; give ids such as multi_turn_base_0")
     return ids
 
 
@@ -218,8 +218,8 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
     from tunecheck_bfcl._data.files import find_bfcl
     from tunecheck_bfcl._ground_truth import category_rows, ground_truths, rows_with_ids
 
-    if bool(options.ids) == options.all:
-        raise ConfigurationError("the command needs entries; give either ids, or --all with --out DIR")
+    if bool(options.ids) == options.all:  # neither of them, or both
+        raise ConfigurationError("choose the entries to show: either ids, or --all with --out DIR")
     if options.all and options.out is None:
         raise ConfigurationError("--all writes one file for each entry; give the folder with --out DIR")
 

@@ -72,21 +72,22 @@ def paired_weighted(
     """
     sizes = numpy.bincount(parts, minlength=len(weights))
     shares = numpy.asarray(weights)
-    # The weight of one row: that of its part, shared by the part's rows.
-    of_row = (shares / sizes)[parts]
+    # The weight of each row: that of its part, shared by the part's rows.
+    row_weights = (shares / sizes)[parts]
 
     groups = statistics.as_clusters(clusters, len(parts))
 
     # The test flips the signs of whole clusters, because rows of a cluster are not independent.
     change = new - base
-    added = change * of_row
-    flipped = statistics.flip_scores(added if groups is None else groups.sums(added), seed, statistics.FLIPS)
+    contributions = change * row_weights
+    units = contributions if groups is None else groups.sums(contributions)
+    flipped = statistics.flip_scores(units, seed, statistics.FLIPS)
 
     # The difference is estimated from the rows' changes, so its interval uses that the runs are paired.
-    of_base, of_new, difference = (
+    base_sum, new_sum, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
-    return statistics.make_paired_scores(change, groups, (of_base, of_new, difference), flipped, ", weighted")
+    return statistics.make_paired_scores(change, groups, (base_sum, new_sum, difference), flipped, ", weighted")
 
 
 def _estimate(
@@ -99,9 +100,10 @@ def _estimate(
 ) -> statistics.Estimate:
     """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
 
-    `parts` has each row's part, `sizes` the rows in each part. Without spread, or with fewer than two rows or
-    clusters, the estimate has no interval. Example: the means 0.8 and 0.6 of two parts with the
-    weights 1/3 and 2/3 give 0.667.
+    `parts` has the part of each row, and `sizes` the number of rows in each part. Without spread, or with fewer than
+    two rows or clusters, the estimate has no interval.
+
+    Example: the means 0.8 and 0.6 of two parts with the weights 1/3 and 2/3 give 0.667.
     """
     means = numpy.bincount(parts, weights=values, minlength=len(sizes)) / sizes
 
@@ -110,21 +112,21 @@ def _estimate(
 
     if groups is None:  # n / (n - 1) makes the variance of each part unbiased
         spread *= numpy.sqrt(sizes / numpy.maximum(sizes - 1, 1))[parts]
-        units, squares = len(values), float(spread @ spread)
+        units, variance = len(values), float(spread @ spread)
     else:
         # A cluster may span several parts, so its rows' contributions are added before they are squared.
         sums = groups.sums(spread)
         units = groups.count
-        squares = float(sums @ sums) * units / max(units - 1, 1)
+        variance = float(sums @ sums) * units / max(units - 1, 1)
 
-    value, error = math.fsum((weights * means).tolist()), math.sqrt(squares)  # fsum: two decimals are printed
+    value, error = math.fsum((weights * means).tolist()), math.sqrt(variance)  # fsum: two decimals are printed
     count = None if groups is None else units
 
     if units < 2 or error == 0:
         remark = "the rows show no spread"
         return statistics.Estimate(value, None, None, len(values), confidence, "none", error, count, remark)
 
-    half = statistics.t_quantile((1 + confidence) / 2, units - 1) * error
+    half = statistics.t_quantile((1 + confidence) / 2, units - 1) * error  # half the width of the interval
     return statistics.Estimate(value, value - half, value + half, len(values), confidence, "stratified t", error, count)
 
 
@@ -170,7 +172,7 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     if scores is None:
         if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in _files_below(path)):
             raise ConfigurationError(
-                f"{path} has no scores; compare the DIR of `tunecheck bfcl score {path} --out DIR`"
+                f"{path} has result files but no scores; run `tunecheck bfcl score {path} --out DIR` and compare DIR"
             )
         return None
 
@@ -182,6 +184,7 @@ def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:
 
     They count as simulated if they belong to a run with simulated answers, found in a folder above them.
     """
+    # Folders with these names are in every run, so the scores are named after the folder above.
     is_named = path.is_dir() and path.name not in ("score", "bfcl_score", "result")
     name = path.name if is_named else path.parent.name
 
@@ -224,8 +227,8 @@ class BfclScores:
         """
         for category, path in self.files.items():
             # A verdict file has all rows. A score file has only failed rows and needs its result file.
-            read = _verdict_rows if path.name.endswith(_VERDICTS) else _scored_rows
-            for name, (valid, reason, answer) in read(path, category).items():
+            read_rows = _verdict_rows if path.name.endswith(_VERDICTS) else _scored_rows
+            for name, (valid, reason, answer) in read_rows(path, category).items():
                 yield {
                     "row_id": name,
                     "row_fingerprint": "",
@@ -248,6 +251,7 @@ class PooledRows:
         for row in self.rows.records():
             # A row is a question or a conversation, so at most one of the two evaluators has a verdict on it.
             source = next((prefix for prefix in prefixes if row.get(f"{prefix}_result") in ("pass", "fail")), None)
+            # Without a verdict, `source` is None, and nothing is copied.
             endings = ("_result", "_reason", "_properties")
             pooled = {f"{_POOLED_KEY}{end}": row[f"{source}{end}"] for end in endings if f"{source}{end}" in row}
             yield {**row, **pooled} if pooled else row
@@ -264,19 +268,20 @@ def find_scores(path: Path) -> BfclScores | None:
         DataError: the scores are those of several models, or a category has two score files.
     """
     paths = [path] if path.is_file() else _files_below(path)
-    scored = {file: category for file in paths if (category := _category_of_file(file)) is not None}
+    categories = {file: _category_of_file(file) for file in paths}
+    scored = {file: category for file, category in categories.items() if category is not None}
     if not scored:
         return None
 
     # Runs are compared model by model; files of several models would mix them.
     models = sorted({str(model_folder_of(file)) for file in scored})
     if len(models) > 1:
-        raise DataError(f"{path} has scores of {len(models)} runs or models; name one's folder, such as {models[0]}")
+        raise DataError(f"{path} has scores of {len(models)} models or runs; give one folder, such as {models[0]}")
 
     files: dict[str, Path] = {}
     for file, category in scored.items():
         if category in files:
-            raise DataError(f"{files[category]} and {file} both have scores of {category}; name the folder of one")
+            raise DataError(f"{files[category]} and {file} both have scores of {category}; give the folder of one")
         files[category] = file
 
         summary = file.with_name("summary.json")
@@ -295,10 +300,11 @@ def _files_below(folder: Path) -> list[Path]:
     The limit keeps a wrong folder, such as `/`, from being searched completely. Hidden folders are skipped.
     """
     paths: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
+    for parent, folders, names in os.walk(folder):
+        depth = len(Path(parent).relative_to(folder).parts)
+        # os.walk goes on only in the folders that stay in this list.
         folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
-        paths += [Path(place, name) for name in names if ".json" in name]
+        paths += [Path(parent, name) for name in names if ".json" in name]
     return sorted(path for path in paths if path.is_file())  # reading a pipe or a device would never end
 
 
@@ -321,7 +327,8 @@ def _verdict_rows(path: Path, category: str) -> Rows:
         valid = value.get("valid")
         if not (valid is None or isinstance(valid, bool)):
             raise DataError(f"{path}: `valid` of the row {name[:100]!r} must be true, false or null")
-        rows[name] = valid, None if valid else _reason(value.get("error_type"), value.get("message")), None
+        reason = None if valid else _reason(value.get("error_type"), value.get("message"))
+        rows[name] = (valid, reason, None)
     return rows
 
 
@@ -354,7 +361,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
-        difference = f"the row {unknown[0]!r} is missing" if unknown else f"{len(answers)} rows, not {total}"
+        difference = f"the row {unknown[0]!r} is missing" if unknown else f"it has {len(answers)} rows, not {total}"
         raise DataError(f"{_result_file(path)} does not belong to {path}: {difference}")
 
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
@@ -368,7 +375,7 @@ def _answers_by_id(path: Path, category: str) -> dict[str, JSON]:
     """
     results = _result_file(path)
     if not results.is_file():
-        raise DataError(f"{path} lists only failed rows; also put the result file with all rows there: {results}")
+        raise DataError(f"{path} lists only failed rows; put the result file, which has all rows, at {results}")
     lines = JsonLinesSource(results).records()
     return {name: value.get("result") for name, value in _unique_records(results, lines, category)}
 
@@ -383,7 +390,7 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
     for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
-            raise DataError(f"{path}: line {number} has no id")
+            raise DataError(f"{path}: line {number} has no `id`, or one that is not text")
         name = row_id(name, category)
         counts[name] += 1
         yield name if counts[name] == 1 else f"{name} ({counts[name]})", value
@@ -398,7 +405,7 @@ def _result_file(path: Path) -> Path:
     name = path.name.removesuffix("_score.json") + "_result.json"
     folders = list(path.absolute().parts[:-1])
     if "score" in folders:
-        last = len(folders) - 1 - folders[::-1].index("score")
+        last = len(folders) - 1 - folders[::-1].index("score")  # the index of the innermost one
         folders[last] = "result"
 
     return Path(*folders, name)
@@ -450,12 +457,12 @@ def _weighted_scores(
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""
     part_numbers = {category: number for number, category in enumerate(weights)}
     rows = sides.both & numpy.array([category in part_numbers for category in categories])
-    of_part = numpy.array([part_numbers[category] for category, shown in zip(categories, rows, strict=True) if shown])
+    parts = numpy.array([part_numbers[category] for category, is_used in zip(categories, rows, strict=True) if is_used])
 
     return paired_weighted(
         sides.base[rows],
         sides.new[rows],
-        of_part,
+        parts,
         [float(weight) for weight in weights.values()],
         sides.labels_of(rows),
         confidence=pair.settings.confidence,

@@ -81,9 +81,11 @@ def decode_text(text: str) -> list[dict[str, object]]:
     """
     try:
         body = _parse(text)
+        # A shorter text cannot have so many operations, so they need not be counted.
         if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
             raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
 
+        # A single call, or the elements of a list, tuple or set.
         nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
         if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
             raise UndecodableError("the text is not a list of calls")
@@ -115,6 +117,7 @@ def _parse(text: str) -> ast.expr:
     text = text if text.endswith("]") else f"{text}]"
     text = text.strip().strip("'")
 
+    # Most texts cause no warning. They skip `catch_warnings`, which changes a global setting.
     if _WARNED_OF.search(text) is None:
         return cast("ast.Expression", parse_python(text, "eval")).body
     with warnings.catch_warnings():
@@ -296,7 +299,10 @@ Names = Literal["auto", "dotted", "underscored"]
 
 
 def decode_answer(result: object, mode: CallMode, language: str) -> list[object]:
-    """Return the calls of a single-turn result.
+    """Return the calls of a single-turn result, such as `[{"f": {"a": 1}}]`.
+
+    `mode` is how the model was asked. In text mode, `language` is the language of the calls. In tools mode, items are
+    not checked: use `as_calls`.
 
     Raises:
         UndecodableError: the leaderboard's decoder fails on the result.
@@ -353,14 +359,14 @@ _SURELY_PLAIN = 200  # characters; shorter JSON cannot exceed the limits of `pla
 def decode_step(step: object, *, text_mode: bool = False) -> Reading:
     """Return the calls of one step of a conversation as the leaderboard decodes it. Never raises.
 
-    None and a blank text are steps without calls, which the reading's problem says, except for the empty text. With
-    `text_mode`, a text has its calls written as Python.
+    With `text_mode`, the calls are read from a Python text. Without it, an empty text gives an empty reading; None and
+    white space give the problem `NO_CALL`, as does any other text.
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(decode_text_as_bfcl(step))
 
     if step is None or (isinstance(step, str) and not step.strip()):
-        return Reading(problem=NO_CALL) if step != "" else Reading()
+        return Reading() if step == "" else Reading(problem=NO_CALL)
 
     return decode_entries(step, _read_arguments)
 

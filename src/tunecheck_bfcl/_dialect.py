@@ -95,7 +95,8 @@ class LeaderboardText(episodes.TextDialect):
     def step(self, completion: Completion) -> JSON:
         """Return the answer as call text, as in a result file.
 
-        If the answer may be in any format, a text that BFCL cannot decode is read in the format that it is written in.
+        A text is read in the format of the profile. If there is no profile and any format is allowed, the format of a
+        text that BFCL cannot decode is detected.
         """
         form: Profile | str | None = self._profile
         text = completion.text
@@ -205,7 +206,7 @@ class LeaderboardAttempt(episodes.Attempt):
         """Execute a call of the model; return its result, or an error result. Never raises.
 
         If a text among the arguments contains a bracket, the call is written as source code, the leaderboard's object
-        names are added, and the result is read as calls again.
+        names are added, and the changed source code is read as calls again.
         """
         has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
@@ -291,5 +292,5 @@ class BfclDialect(episodes.BenchmarkDialect):
     def text_dialect(
         self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
     ) -> episodes.Dialect:
-        """Return the dialect for conversations in text. Verdicts use the calls that the leaderboard's decoder finds."""
+        """Return the dialect for conversations in text; unless `exact`, it also reads other formats than BFCL's."""
         return LeaderboardText(row, offer, wording, profile, exact=exact)

@@ -83,9 +83,9 @@ def run_bfcl(
         RunError: the run was stopped. Finished rows are kept, and the text tells how to resume.
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
+    # Replayed answers were given in an unknown mode, which is inferred from them.
     mode = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
 
-    # Replayed answers were given in an unknown mode, which is inferred from them.
     result = result_or_unanswered(
         evaluate,
         data=dataset,
@@ -101,7 +101,7 @@ def run_bfcl(
     try:
         result_files.write(Run(result.run_dir).rows())
     except OSError as error:
-        raise RunError(f"{folder}: cannot be written: {error.strerror}; the run itself is complete") from error
+        raise RunError(f"the run is complete, but {folder} cannot be written: {error.strerror}") from error
 
     scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
     return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)
@@ -199,7 +199,7 @@ class RunFiles:
             scores[category.name] = CategoryScore(category.name, judged, missing)
 
         model = next(iter(self.files.values())).model
-        return Scores(True, {model: ModelScore(model, scores)}, [])
+        return Scores(compat=True, models={model: ModelScore(model, scores)}, passed_over=[])
 
 
 def result_line(row_id: str, output: Mapping[str, JSON]) -> dict[str, JSON]:

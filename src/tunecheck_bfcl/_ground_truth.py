@@ -56,7 +56,8 @@ def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[
     """Yield the id of each row with the lines of the row's ground truth.
 
     Raises:
-        ValueError, PluginError: a row's lines cannot be made; see `_conversation_lines`.
+        ValueError: a row's ground truth does not have the form of a conversation's.
+        PluginError: a simulator does not exist.
         DataError: a simulator's configuration cannot be used, or a row is a single question.
     """
     services = Services(long_context=lambda: read_long_context(files))
@@ -81,7 +82,7 @@ def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
     replay = Player(backend)
 
     # Parameter names, to show positional arguments of the ground truth by name.
-    operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
+    operations = [item for simulator in backend.simulators.values() for item in simulator.operations().items()]
     parameters = {name: operation.parameters for name, operation in operations}
 
     for turn, items in enumerate(entry.turns):
@@ -120,7 +121,7 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
 
 
 def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
-    """Yield the messages of a turn. A turn without messages is one that adds functions."""
+    """Yield a line for each message of a turn. If there is none, the line says that the turn only adds functions."""
     turns = row.get("question")
     messages = turns[turn] if isinstance(turns, list) and turn < len(turns) else []
     for message in messages if isinstance(messages, list) else []:

@@ -82,10 +82,12 @@ _JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
 def declared_value(text: str, language: str, type_name: str, element_type: str | None = None) -> object:
     """Return a text as a value of the parameter's type, or the text itself if it does not match the type.
 
+    A text of more than 10,000 characters is not converted.
+
     Raises:
         KeyError: the language has no such type, or the leaderboard has no reader for it.
     """
-    read = TYPES[language][type_name][1]
+    _, read = TYPES[language][type_name]
     if read is None:
         raise KeyError(type_name)
     return read(text, element_type) if len(text) <= _LONGEST else text
@@ -138,7 +140,7 @@ def _untyped_value(text: str, quotes: str) -> object:
     if text in ("true", "false"):
         return text == "true"
 
-    if text[:1] and text[0] in quotes and text[0] == text[-1]:
+    if text and text[0] in quotes and text[0] == text[-1]:
         return text[1:-1]
 
     for convert in (int, float):
@@ -184,11 +186,11 @@ def _map_entries(text: str) -> Iterator[tuple[str, str]]:
 
     `put("a", 1); put("b, c", "d");` yields `("a", "1")` and `("b, c", '"d"')`.
     """
-    place = text.find(_PUT)
-    while place >= 0:
-        key_start, line_end = place + len(_PUT), _line_end(text, place)
+    put_start = text.find(_PUT)
+    while put_start >= 0:
+        key_start, line_end = put_start + len(_PUT), _line_end(text, put_start)
         key_end = text.find('",', key_start, line_end)
-        place = text.find(_PUT, place + 1)  # the next place, unless an entry is found
+        put_start = text.find(_PUT, put_start + 1)  # the next `put("`, unless an entry is found
 
         while key_end >= 0:
             # White space before the value is skipped, also over line breaks.
@@ -197,14 +199,14 @@ def _map_entries(text: str) -> Iterator[tuple[str, str]]:
             value_end = text.find(")", value_start, _line_end(text, value_start))
             if value_end >= 0:
                 yield text[key_start:key_end], text[value_start:value_end]
-                place = text.find(_PUT, value_end)
+                put_start = text.find(_PUT, value_end)
                 break
             key_end = text.find('",', key_end + 1, line_end)
 
 
-def _line_end(text: str, place: int) -> int:
-    """Return the position of the next line break, or the length of the text."""
-    end = text.find("\n", place)
+def _line_end(text: str, start: int) -> int:
+    """Return the position of the first line break from `start`, or the length of the text."""
+    end = text.find("\n", start)
     return end if end >= 0 else len(text)
 
 
@@ -235,7 +237,8 @@ def _js_array(text: str, element_type: str | None) -> object:
     array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
     if constructor:
         if nested := _lists_inside(stripped, constructor.end(), ")"):
-            return _js_lists(nested[nested.startswith("[[") :])  # `new Array([[1], [2]])` has one bracket too many
+            # `new Array([[1], [2]])` has one bracket too many.
+            return _js_lists(nested[1:] if nested.startswith("[[") else nested)
         array = _JS_CONSTRUCTED.match(stripped)
 
     if array is None:
@@ -367,22 +370,23 @@ class CallSignature:
 
     @classmethod
     def read(cls, document: object, *, lenient: bool = False) -> "CallSignature":
-        """Read the parameters of a function document. If `lenient`, it may lack `properties` and `required`.
+        """Read the parameters of a function document. With `lenient`, a document may lack `properties` or `required`.
 
         Raises:
-            UnusableAnswerError: there is no document, or it has no parameters.
+            UnusableAnswerError: there is no document, or one of these parts is missing or has another form.
         """
         if not isinstance(document, dict):
-            raise UnusableAnswerError("the ground truth calls a function that has no definition")
+            raise UnusableAnswerError("`functions` has no definition of the function that the ground truth calls")
 
         parameters = document.get("parameters")
         known = parameters if isinstance(parameters, dict) else {}
         properties, required = known.get("properties"), known.get("required")
         if lenient:
             properties, required = {} if properties is None else properties, [] if required is None else required
+        name = str(document.get("name"))
         if not isinstance(properties, dict) or not isinstance(required, list):
-            raise UnusableAnswerError(f"the definition of {value_text(document.get('name'), 60)} has no parameters")
-        return cls(str(document.get("name")), properties, required)
+            raise UnusableAnswerError(f"the definition of {name[:60]!r} lacks `properties` or `required`")
+        return cls(name, properties, required)
 
     def required_names(self) -> Iterator[object]:
         """Yield the names of the required parameters.
@@ -427,7 +431,7 @@ class LeaderboardRules:
 
         arguments = call[name]
         if not isinstance(arguments, Mapping):
-            raise UnusableAnswerError("the arguments of the call must be an object")
+            raise UnusableAnswerError(f"the arguments of {name} must be an object")
         return self._arguments_failure(arguments, answer, signature)
 
     def _arguments_failure(
@@ -448,9 +452,9 @@ class LeaderboardRules:
                 return failure
 
         # An empty text among the possible values means that the argument may be left out.
-        for name, value in answer.arguments.items():
-            if name not in arguments and "" not in _options(value):
-                text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(value))}"
+        for name, options in answer.arguments.items():
+            if name not in arguments and "" not in _options(options):
+                text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(options))}"
                 return failed_row("simple_function_checker:missing_optional", text)
 
         return None
@@ -487,13 +491,14 @@ class LeaderboardRules:
         if not isinstance(value, str):
             return "type_error:java" if self.language == "java" else "type_error:js"
 
-        elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
+        element_type = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
         try:
-            read_value = declared_value(value, self.language, type_name, elements)
+            read_value = declared_value(value, self.language, type_name, element_type)
         except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
-            raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
+            raise UnusableAnswerError(f"the leaderboard cannot read a value of type {type_name}: {error}") from None
 
-        element_kind = None if elements is None else types[_known_type(elements, types)][0]
+        # The first part of each entry in `types` is the Python type.
+        element_kind = None if element_type is None else types[_known_type(element_type, types)][0]
         return _typed_value_fault(read_value, options, types[type_name][0], element_kind)
 
     def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
@@ -512,7 +517,7 @@ class LeaderboardRules:
             try:
                 value = float(value)
             except OverflowError:
-                raise UnusableAnswerError("an argument is an integer too large for a float") from None
+                raise UnusableAnswerError("an integer argument is too large for its type float") from None
         return _typed_value_fault(value, options, kind, element_kind)
 
 
@@ -529,7 +534,7 @@ def _element_type(schema: Mapping[str, object]) -> str:
     element = items.get("type") if isinstance(items, dict) else None
     if isinstance(element, str):
         return element
-    raise UnusableAnswerError("the definition of a list parameter has no element type")
+    raise UnusableAnswerError("the definition of a list parameter has no element type: `items` must have a `type`")
 
 
 def normalise_text(text: str) -> str:
@@ -574,11 +579,11 @@ def _type_fault(
     for names of variables: for an integer with the possible value "x", the text "x" has a right type. Only the first
     possible value that is not `""` decides.
     """
-    answered_kind = next((type(answer) for answer in answers if answer != ""), None)
-    is_variable = answered_kind is not None and answered_kind is not kind
+    possible_kind = next((type(answer) for answer in answers if answer != ""), None)
+    is_variable = possible_kind is not None and possible_kind is not kind
 
     if type(value) is not kind:
-        fits = answered_kind is not None and type(value) is answered_kind
+        fits = possible_kind is not None and type(value) is possible_kind
         return (None, True) if fits else ("type_error:simple", is_variable)
 
     if element_kind is None or any(_elements_fit(value, answer, element_kind) for answer in answers):
@@ -587,7 +592,7 @@ def _type_fault(
 
 
 def _elements_fit(value: object, answer: object, element_kind: type) -> bool:
-    """Return True if every element has the type, or if the value or the possible answer is not a list."""
+    """Return True if every element has the type by `_type_fault`, or if the value or the answer is not a list."""
     if not isinstance(answer, list) or not isinstance(value, list):
         return True
     return all(_type_fault(element, answer, element_kind)[0] is None for element in value)
@@ -608,13 +613,13 @@ def _elements(value: object) -> Sequence[object]:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"{value!r:.60} is not a list, but is compared with lists")
+    raise UnusableAnswerError(f"{value!r:.60} is compared with a list, but is not one")
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
-    """Return None if one of the comparisons found no fault, else the error type of the last one.
+    """Return None if one of the faults is None, which means a match, else the last fault.
 
-    `without_comparison` is the error type if there is none.
+    `without_comparison` is the error type to return if there are no faults at all.
     """
     last = without_comparison
     for fault in faults:
@@ -640,7 +645,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
         UnusableAnswerError: the value or the answer is no object, so the leaderboard's checker fails.
     """
     if not isinstance(value, dict):
-        raise UnusableAnswerError(f"the argument is {value!r:.60}, but the possible values are objects")
+        raise UnusableAnswerError(f"an argument is {value!r:.60}, but its possible values are objects")
     if not isinstance(answer, dict):
         raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
 
@@ -673,7 +678,7 @@ def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
     if len(value) != len(expected):
         return "value_error:list_dict_count"
 
-    faults = (_mapping_fault(item, [wanted]) for item, wanted in zip(value, expected, strict=True))
+    faults = (_mapping_fault(item, [possible]) for item, possible in zip(value, expected, strict=True))
     return next((fault for fault in faults if fault is not None), None)
 
 

@@ -98,8 +98,8 @@ class ResultFile:
 
         name = value.get("id") if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(name, str) or not name:
-            what = "has no id" if isinstance(value, dict) else "is not an object"
-            return RecordedResult(f"row-{number}", problem=f"row {number} {what}")
+            defect = "has no id" if isinstance(value, dict) else "is not an object"
+            return RecordedResult(f"row-{number}", problem=f"row {number} {defect}")
 
         name = row_id(name, self.category.name)
         if "result" not in value:
@@ -164,7 +164,7 @@ def _result_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         if _NAME.fullmatch(path.name) is None:
-            raise DataError(f"{path}: rename the file to BFCL_v4_<category>_result.json")
+            raise DataError(f"{path} is not named like a result file; rename the file to BFCL_v4_<category>_result.json")
         return [path]
 
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
@@ -174,7 +174,7 @@ def _result_paths(path: Path) -> list[Path]:
 
     for file in paths:
         if not file.is_file():  # reading a pipe or a device would never end
-            raise DataError(f"{file}: is not a regular file")
+            raise DataError(f"{file} is not a regular file; remove it from the folder")
     return paths
 
 
@@ -188,15 +188,16 @@ def _category_of_file(path: Path) -> Category | None:
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     """Return how a model was asked, inferred from its files.
 
-    It had tools if any result has calls as data or the model's name has the part FC. The mode is needed because no
-    calls are read from the text answers of a model with tools.
+    The model had tools if any result has calls as data, or if its name has the part FC, as in `gpt-4o-FC`. The mode is
+    needed because no calls are read from the text answers of a model with tools.
     """
     # The whole file is searched, because its first rows may have no call.
     for file in files:
         with file.path.open("rb") as opened:
             if _FROM_TOOLS.search(opened.read()):
                 return "tools"
-    return "tools" if "FC" in files[0].model.rpartition("/")[2].replace("_", "-").split("-") else "text"
+    name_parts = files[0].model.rpartition("/")[2].replace("_", "-").split("-")
+    return "tools" if "FC" in name_parts else "text"
 
 
 CheckRow = Mapping[str, JSON]
@@ -340,9 +341,9 @@ def score_results(
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
     scores: dict[str, dict[str, CategoryScore]] = {name: {} for name in tree.models}
     for category in CATEGORIES.values():
-        of_category = [file for files in tree.models.values() for file in files if file.category is category]
-        entries = read_entries(scorer.files, category) if of_category else {}  # read once for all models
-        for file in of_category:
+        result_files = [file for files in tree.models.values() for file in files if file.category is category]
+        entries = read_entries(scorer.files, category) if result_files else {}  # read once for all models
+        for file in result_files:
             scores[file.model][category.name] = scorer.score(file, modes[file.model], entries)
 
     models = {name: ModelScore(name, categories) for name, categories in scores.items()}
@@ -380,7 +381,7 @@ class LeaderboardScorer:
         if record.problem is not None:
             return failed_row(_UNREADABLE, record.problem)
         if row is None:
-            return RowVerdict(None, "unknown_id", None, f"BFCL has no entry with this id in {file.category.name}")
+            return RowVerdict(None, "unknown_id", message=f"BFCL has no entry with this id in {file.category.name}")
 
         try:
             if not file.category.multi_turn:

@@ -38,7 +38,7 @@ _LITERALS = ("string_literal", "character_literal")
 
 
 def decode_source_text(text: str, language: str) -> list[object]:
-    """Return the call of a text as `[{"f": {"a": "1"}}]`, or `[None]` if it is not one call.
+    """Return the first call in a text as `[{"f": {"a": "1"}}]`, or `[None]` if there is no call.
 
     Raises:
         UnreadableError: the text is not valid in the language.
@@ -94,13 +94,14 @@ def nodes_of(root: Node) -> list[Node]:
 
 
 def _arguments(
-    nodes: Sequence[Node], text_of: Callable[[Node], str], value_of: Callable[[Node], str], bare: tuple[str, ...]
+    nodes: Sequence[Node], text_of: Callable[[Node], str], value_of: Callable[[Node], str], word_types: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the named arguments as text. A bare word gets the name "None", as on the leaderboard.
 
     `f(x, a=1)` has the arguments {"None": "x", "a": "1"}.
 
-    Arguments without a name of other node types than `bare` are ignored.
+    `text_of` gives a node's source text, and `value_of` an argument's value as text. `word_types` are the node types of
+    bare words; other arguments without a name are ignored.
 
     Raises:
         UnreadableError: an argument is given twice.
@@ -109,13 +110,13 @@ def _arguments(
     for node in nodes:
         if node.type == "assignment_expression":
             name, value = text_of(node.children[0]), value_of(node.children[2])
-        elif node.type in bare:
+        elif node.type in word_types:
             name, value = "None", text_of(node)
         else:
             continue
 
         if name in arguments:
-            raise UnreadableError("an argument is given twice")
+            raise UnreadableError(f"the argument {name[:60]!r} is given twice")
         arguments[name] = value
     return arguments
 
@@ -129,8 +130,8 @@ def _javascript_call(root: Node) -> object:
         return None
 
     function, arguments, *_ = call.children
-    bare = ("identifier", "true")
-    return {_text(function): _arguments(arguments.children, _text, _javascript_value, bare)}
+    word_types = ("identifier", "true")
+    return {_text(function): _arguments(arguments.children, _text, _javascript_value, word_types)}
 
 
 def _javascript_value(node: Node) -> str:
@@ -155,8 +156,8 @@ class _JavaText:
         name = ".".join(self._source_text(part) for part in parts if part)
 
         arguments = call.child_by_field_name("arguments")
-        bare = ("identifier", "class_literal")
-        return {name: _arguments(arguments.children if arguments else (), self._source_text, self._value, bare)}
+        children = arguments.children if arguments else ()
+        return {name: _arguments(children, self._source_text, self._value, ("identifier", "class_literal"))}
 
     def _source_text(self, node: Node) -> str:
         """Return the text between the byte offsets of a node, counted in characters."""
@@ -233,8 +234,8 @@ def source_value(text: str, language: str) -> object:
 
         parts = root.named_children[0].named_children if len(root.named_children) == 1 else []
         parts_expected = 2 if java else 1  # in Java, a type stands before the assignment of x
-        is_one = len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression")
-        if not is_one or any(node.is_error or node.is_missing for node in nodes_of(root)):
+        is_value = len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression")
+        if not is_value or any(node.is_error or node.is_missing for node in nodes_of(root)):
             return text
 
         return _literal_value(parts[-1].named_children[-1])
@@ -299,7 +300,8 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
     """
     # The outer braces are the body of a class, the inner ones a block of statements.
     blocks = [block for body in _parts(node) if body.type == "class_body" for block in _parts(body)]
-    for statement in (statement for block in blocks for statement in _parts(block)):
+    statements = [statement for block in blocks for statement in _parts(block)]
+    for statement in statements:
         call = statement.named_children[0] if statement.named_children else statement
         name, arguments = call.child_by_field_name("name"), call.child_by_field_name("arguments")
         values = [] if arguments is None else _items(arguments)
@@ -313,7 +315,7 @@ def _member(pair: Node) -> tuple[str, object]:
     """Return the name and value of a member of a JavaScript object, or raise UnreadableError for other members."""
     key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
     if key is None or value is None or key.type == "computed_property_name":
-        raise UnreadableError("an object may contain only names with values")
+        raise UnreadableError("a JavaScript object may contain only members with a name and a value")
     quoted = _STRING.fullmatch(_text(key))
     return _unescape(quoted) if quoted else _text(key), _literal_value(value)
 

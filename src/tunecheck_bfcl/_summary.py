@@ -93,7 +93,7 @@ def failed_row(error_type: str, message: str) -> RowVerdict:
     """Return the verdict on a row that failed, with Tunecheck's fault code for the leaderboard's error type."""
     # The first part that has a code: in type_error:simple it is the first, in …_checker:wrong_count the second.
     code = next((_CODES[part] for part in error_type.split(":") if part in _CODES), None)
-    return RowVerdict(False, error_type, None, message, code=code)
+    return RowVerdict(False, error_type, message=message, code=code)
 
 
 def verdict_line(row_id: str, verdict: RowVerdict) -> VerdictLine:
@@ -210,8 +210,8 @@ def figure_weights(totals: Mapping[str, int]) -> dict[str, dict[str, Weights]]:
     }
 
     return {
-        version: {name: weights for name, weights in named.items() if weights is not None}
-        for version, named in figures.items()
+        version: {name: weights for name, weights in by_name.items() if weights is not None}
+        for version, by_name in figures.items()
     }
 
 

@@ -196,7 +196,7 @@ def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
 def test_scores_without_their_results_say_where_those_were_looked_for(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     next((base / "result").rglob("*_result.json")).unlink()
-    with pytest.raises(DataError, match=r"lists only failed rows; .*with all rows there: .*result.big"):
+    with pytest.raises(DataError, match=r"lists only failed rows; .*which has all rows, at .*result.big"):
         compare(base, base)
 
 
@@ -209,7 +209,7 @@ def test_results_that_nobody_scored_say_how_to_score_them(tmp_path: Path) -> Non
 def test_the_scores_of_two_models_are_not_one_run(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     score_tree(tmp_path / "a", "small", [])
-    with pytest.raises(DataError, match="has scores of 2 runs or models; name one's folder"):
+    with pytest.raises(DataError, match="has scores of 2 models or runs; give one folder"):
         compare(base, base)
 
 

@@ -254,7 +254,7 @@ class Silent(Insisting):
 
 
 async def test_a_user_who_says_nothing_is_the_row_s_error() -> None:
-    with pytest.raises(ValueError, match="turn 0 must have a user message, or held_out must add functions"):
+    with pytest.raises(ValueError, match=r"turn 0 \(from 0\) needs a user message, or functions that `held_out` adds"):
         await had([], user=Silent)
 
 

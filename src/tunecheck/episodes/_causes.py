@@ -112,8 +112,9 @@ class TurnComparison:
         earlier_results = {called.result.text for turn in earlier for called in turn.calls}
         self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
 
+        # For each call, `known_before` joins all earlier results.
         if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
-            raise ValueError("the results of the simulators are too large to compare")
+            raise ValueError("the simulators' results are too large to compare: make initial_config smaller")
 
     def _record_expected(self, turns: Sequence[Sequence[JSON]]) -> None:
         """Execute the ground truth's calls in these turns. Record those of the last turn, and which are lookups.
@@ -127,7 +128,7 @@ class TurnComparison:
         # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
         if player.size * sum(map(len, self.turns)) > _MOST_BYTES:
-            raise ValueError("the states of the simulators are too large to compare: make initial_config smaller")
+            raise ValueError("the simulators' states are too large to compare: make initial_config smaller")
 
         for call in last:
             expected = self._by_name(player.call(call))
@@ -153,11 +154,14 @@ class TurnComparison:
 
     def is_refused(self, actual: Called) -> bool:
         """Return True if the simulator answered with an error although the function accepts these arguments."""
-        call, operation = actual.call, self.operations.get(actual.call.name)
+        operation = self.operations.get(actual.call.name)
+        if operation is None or not actual.result.error:
+            return False
         try:
-            return actual.result.error and operation is not None and operation.bind((), call.arguments) is not None
+            operation.bind((), actual.call.arguments)
         except ArgumentError:
             return False
+        return True
 
     def known_before(self, actual: Called) -> str:
         """Return the information that the model had before this call, as one lower-case text to search in.
@@ -185,11 +189,14 @@ class TurnComparison:
 
     @cached_property
     def missed(self) -> list[Called]:
-        """The ground truth's successful calls, without those with a result that the model got, too."""
+        """The ground truth's successful calls with results that the model did not get."""
         return [call for call in self.expected if not (call.result.error or self.got_result_of(call))]
 
     def attempts(self) -> Iterator[tuple[Called, Called]]:
-        """Yield the model's calls of functions in `missed`, each with the first call of its function in `missed`."""
+        """Yield pairs: a call of the model, and the first call of the same function in `missed`.
+
+        Calls of other functions are skipped.
+        """
         for actual in self.actual:
             expected = next((missing for missing in self.missed if missing.call.name == actual.call.name), None)
             if expected is not None:
@@ -224,7 +231,7 @@ def _searchable(texts: Iterable[str]) -> str:
 
 
 def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Fault]:
-    """Yield the fault that ended the conversation by force, if any, and the first answer that was cut off.
+    """Yield a fault if the conversation was ended by force, and one for the first answer that was cut off.
 
     Answers after the failed turn (from 0) do not count; None searches all turns.
     """
@@ -243,7 +250,8 @@ def causes_of_ending(episode: Episode, failed_turn: int | None) -> Iterator[Faul
 def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
     """Yield the faults that explain how the model's calls in the failed turn differ from the ground truth's.
 
-    Unknown functions and loops are always reported; of the other causes, only the first that applies.
+    Unknown functions and loops are always reported, of the other causes only the first that applies. If none does, the
+    differences between the calls are reported, and without differences an early change.
     """
     yield from _unknown_function(compared)
     yield from _loop(compared)
@@ -279,6 +287,7 @@ def _unknown_name(name: str, operations: Mapping[str, Operation]) -> tuple[Fault
 
     Example: `send_now` is no function and `send` is: the fault is `unknown_function`, and `send` is meant.
     """
+    # `functions.send` is the name of a function with added characters.
     fault = name_fault(name[:100], frozenset(operations))
     if fault.code.startswith("decorated_name"):
         return fault, fault.expected
@@ -363,9 +372,10 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
             continue  # the model looked it up
 
         # The later calls of the ground truth that the lookup may prepare.
-        for prepared in compared.expected[position + 1 :]:
-            attempts = compared.calls_of(prepared.call.name)
-            if prepared.acted and attempts and (compared.lacks_results or not compared.got_result_of(prepared)):
+        for later in compared.expected[position + 1 :]:
+            attempts = compared.calls_of(later.call.name)
+            # If a state is wrong, a call with the expected result is not the cause.
+            if later.acted and attempts and (compared.lacks_results or not compared.got_result_of(later)):
                 actual = attempts[0].call
                 message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls first"
                 yield _pair_fault("skipped_lookup", compared, lookup.call, actual, message)
@@ -374,7 +384,8 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
     """Yield a fault for each function without which the final state would be right.
 
-    Only functions that changed the state and are not in the ground truth count.
+    Only functions that changed the state and are not in the ground truth count. Yield nothing if the model lacks an
+    expected result.
     """
     if compared.lacks_results or compared.missed:
         return
@@ -441,7 +452,7 @@ def _extra_fault(code: str, turn: int, called: Called, message: str) -> Fault:
 
 
 def _pair_fault(code: str, compared: TurnComparison, expected: FunctionCall, actual: FunctionCall, text: str) -> Fault:
-    """Return a fault with a call and the ground truth's call as evidence."""
+    """Return a fault with the message `text`, and the ground truth's and the model's call as evidence."""
     fault = Fault(code=code, call=actual.name, turn=compared.turn, message=text)
     return replace(fault, expected=as_value(expected), actual=as_value(actual))
 
@@ -464,9 +475,10 @@ def _comparable_arguments(call: FunctionCall) -> bytes:
 
 
 def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
-    """Return True if calls of the same function differ in the values of their common arguments.
+    """Return True if two calls of the same function have different arguments.
 
-    A text that contains the expected one, such as `archive/report.csv` for `archive`, is no other value.
+    Return False if each common argument is a text that contains the expected text, such as `archive/report.csv` for
+    `archive`, or if the calls have no common argument.
     """
     common = [(actual.arguments[name], value) for name, value in expected.arguments.items() if name in actual.arguments]
     if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):

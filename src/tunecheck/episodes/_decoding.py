@@ -46,7 +46,8 @@ def decode_step(step: object, *, text_mode: bool = False, tools: object = None) 
     """Return the calls of one step (one answer of the model) in a result file; a problem describes unreadable calls.
 
     With `text_mode`, calls are searched for in a text, and the definitions in `tools` decide the types of its values.
-    Without it, a text has no calls. A list is always read as `[{"name": "<arguments as JSON>"}, …]`. Never raises.
+    Without it, any text but an empty one gives a problem. A list is always read as
+    `[{"name": "<arguments as JSON>"}, …]`. Never raises.
     """
     if isinstance(step, str) and text_mode:
         return at_most_max_calls(_decode_text(step, tools))
@@ -82,9 +83,9 @@ def source_text(call: FunctionCall, separator: str = ", ") -> str:
 
     Arguments with the names "0", "1" … are positional: `{"0": "a", "n": 1}` is written as `f('a', n=1)`.
     """
-    places = {str(place) for place in range(positional_count(call.arguments))}
+    positions = {str(position) for position in range(positional_count(call.arguments))}
     arguments = call.arguments.items()
-    parts = [_source(value) if name in places else f"{name}={_source(value)}" for name, value in arguments]
+    parts = [_source(value) if name in positions else f"{name}={_source(value)}" for name, value in arguments]
     return f"{call.name}({separator.join(parts)})"
 
 
@@ -122,10 +123,10 @@ def _calls(step: Iterable[object], read: Callable[[object], object]) -> Iterator
     """
     for number, item in enumerate(step, 1):
         if not isinstance(item, Mapping):
-            raise UnreadableError(f"call {number} must be an object {{name: arguments}}")
+            raise UnreadableError(f"call {number} of the answer must be an object {{name: arguments}}")
         for name, arguments in item.items():
             if not isinstance(name, str):
-                raise UnreadableError(f"the name of call {number} must be text")
+                raise UnreadableError(f"the function name in call {number} of the answer must be text")
             try:
                 value = read(arguments)
             except (ValueError, RecursionError) as error:

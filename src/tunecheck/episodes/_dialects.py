@@ -123,9 +123,10 @@ def answer_text(
     `tools` are the definitions for reading calls in the text; `write` writes a call. Other text is unchanged. Without a
     `form`, an answer with text stays that text, without its structured calls.
     """
-    # Calls of a family's format leave the text and become structured calls.
-    if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
-        completion = replace(called, text=None)
+    # Calls of a family's format leave the text and become structured calls; the other text is dropped.
+    if form is not None:
+        called = with_calls(completion, form, tools)
+        completion = replace(called, text=None) if called.tool_calls else completion
 
     if completion.text or not completion.tool_calls:
         return completion.text or ""
@@ -160,7 +161,7 @@ class ToolsDialect:
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
         """Offer more functions from this turn on; a turn without messages gets one that announces the functions."""
         self.tools = [*(self.tools or ()), *offer.tools]
-        # The tools are in the request; the message is for the model to go on.
+        # The request has the tools; a model needs a user message to answer.
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
     def step(self, completion: Completion) -> JSON:
@@ -231,7 +232,7 @@ class TextDialect:
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        # Their documents are in the message, because the system prompt has been sent.
+        # The system prompt has been sent, so the message has the documents of the added functions.
         self._functions += offer.functions
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
@@ -299,7 +300,7 @@ class BenchmarkDialect(ABC):
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "state_check"):
-            raise PluginError(f"the benchmark {cls.__name__} has no state_check; set it to a subclass of StateCheck")
+            raise PluginError(f"the benchmark class {cls.__name__} needs `state_check`, a subclass of StateCheck")
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
@@ -331,6 +332,7 @@ class BenchmarkDialect(ABC):
     ) -> Dialect:
         """Return the dialect that describes functions and reads calls in text, as the benchmark does.
 
+        `offer` has the functions, `wording` the prompt texts, and `profile` the model family's call format, if known.
         With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
         and written in the benchmark's format.
         """
@@ -366,7 +368,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("rows with long_context need a benchmark's texts: install its package, such as tunecheck[bfcl]")
+    raise DataError("rows with `long_context` need a benchmark's texts: install its package, such as tunecheck[bfcl]")
 
 
 @cache

@@ -57,7 +57,8 @@ class Change:
 def changes(before: object, after: object, path: Path = ()) -> Iterator[Change]:
     """Yield the differences between two states, each at the deepest place where they differ.
 
-    `path` is the place of both states in a larger one. States are not copied, so they may still be in use.
+    `path` is put before each path, for two states that are parts of larger ones. Below 200 levels, values that differ
+    are not split further. States are not copied, so they may still be in use.
 
     Example: `{"a": {"b": 1, "c": 2}}` and `{"a": {"b": 1, "c": 3}}` differ in one place, with the path `("a", "c")`.
     """
@@ -89,16 +90,17 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
 def deviations(expected: States, actual: States) -> Iterator[Change]:
     """Yield the differences between the expected states (`before` of each change) and the actual ones (`after`).
 
-    Simulators and top-level values that are not expected are ignored.
+    Simulators and top-level values that only the actual states have are ignored.
     """
     for simulator, state in expected.items():
-        other = actual.get(simulator, {})
-        for name, value in state.items() if state != other else ():
-            yield from changes(value, other.get(name, ABSENT), (simulator, name))
+        actual_state = actual.get(simulator, {})
+        # Equal states, which may be large, are compared once as a whole.
+        for name, value in state.items() if state != actual_state else ():
+            yield from changes(value, actual_state.get(name, ABSENT), (simulator, name))
 
 
 def path_text(path: Path, most: int = 200) -> str:
-    """Return a path as text: `TicketAPI.ticket_queue[2].id`, `Shelf.things['old book']`."""
+    """Return a path as text, cut after `most` characters: `TicketAPI.ticket_queue[2].id`, `Shelf['old book']`."""
     text = "".join(_step_text(step) for step in path).removeprefix(".")
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -112,7 +114,7 @@ def _step_text(step: object) -> str:
 
 
 def copy_state(value: object) -> object:
-    """Return a copy of a state that later calls cannot change; tuples become lists, sets become frozen."""
+    """Return a copy of a state that later calls cannot change; tuples become lists, and sets become frozen sets."""
     if isinstance(value, Mapping):
         return {key: copy_state(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -253,7 +255,7 @@ class Episode:
 
     @property
     def ended_by(self) -> str | None:
-        """The reason of a forced end, `step_limit` or `overflow`; None without such an end or for an unknown reason."""
+        """Why the end was forced, `step_limit` or `overflow`; None if it was not forced or the reason is unknown."""
         return next((reason for reason in self._forced_ends() if reason != "force"), None)
 
     @property
@@ -266,7 +268,7 @@ class Episode:
         return [reason for reason in ends if reason in _FORCED]
 
     def columns(self) -> dict[str, JSON]:
-        """Return the row's columns about the course of the conversation, from which `of_columns` restores an episode.
+        """Return the row's columns about answers and the end of the conversation; `of_columns` reads them back.
 
         A column without any known value is None.
         """
@@ -300,9 +302,9 @@ class Episode:
         reasons: list[JSON] = finish_reasons if isinstance(finish_reasons, list) else []
 
         # Both columns may lack turns or steps, so the longer one decides.
-        for turn, both in enumerate(zip_longest(made, reasons)):
+        for turn, pair in enumerate(zip_longest(made, reasons)):
             episode.add(Said())
-            count = max((len(steps) for steps in both if isinstance(steps, list)), default=0)
+            count = max((len(steps) for steps in pair if isinstance(steps, list)), default=0)
             for step in range(count):
                 episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
 
@@ -371,6 +373,7 @@ class Episode:
                     turn[f"step_{len(turn) - 1}"] = step
                 case Called():
                     step.append({"role": "tool", "content": event.result.text})
+                # Only the entry of a step limit shows calls. It ends the conversation, so they are the last answer's.
                 case TurnEnded():
                     step.extend(_end_entries(event, self.turns[-1].answers[-1].made))
 
@@ -411,7 +414,11 @@ class Episode:
 
     @classmethod
     def question_columns(cls, completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
-        """Return the columns of a question with one answer: `step` is its result, and the counts are plain numbers."""
+        """Return the columns of a question with one answer; the token counts are plain numbers.
+
+        `step` is the answer in the form of a result, and `log` the inference log, if it is kept. Only a model that
+        reported its reasoning gets the column `reasoning_content`.
+        """
         columns: dict[str, JSON] = {
             **completion.columns(),
             "result": step,
@@ -430,9 +437,9 @@ class Episode:
     ) -> dict[str, JSON]:
         """Return the columns of a replayed record, which this episode was read from.
 
-        They are those of the replay (`columns`), but the recorded result and counts. `stopped_early` is True if the
-        record has fewer turns than its row. Then the conversation was ended by force, unless the record holds an error
-        instead of a result.
+        They are the replay's `columns`, with the result, the counts and the reasoning of the record. `stopped_early` is
+        True if the record has fewer turns than its row. Then the conversation was ended by force, unless the record
+        holds an error instead of a result.
         """
         result = record.get("result")
         recorded = {name: record[name] for name in ("result", *BY_STEP, REASONING) if name in record}

@@ -57,7 +57,7 @@ class GroundTruth:
         """
         turns = row.get("ground_truth")
         if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
-            raise ValueError("ground_truth must be a list of turns, each a list of calls")
+            raise ValueError("the column `ground_truth` must hold a list of turns, each a list of calls")
 
         simulators, config = simulators_of(row), configuration_of(row)
         judging = Judging.read(row, len(turns))
@@ -143,7 +143,8 @@ class Attempt:
 
         Return an error result if the call cannot be made. Never raise.
         """
-        if self._named and "0" in call.arguments:  # otherwise "0" marks a positional argument
+        # "0" is the key of a positional argument, so it may only occur if the calls do not name all arguments.
+        if self._named and "0" in call.arguments:
             return failure(f"{call.name} has no parameter '0'")
 
         # JSON cannot express such a number, so no simulator has to expect it.
@@ -161,7 +162,7 @@ class Attempt:
         return self._services.read(item)
 
     def _make(self, reading: Reading) -> list[OperationResult]:
-        """Make the calls of a ground-truth item on the simulators; return one error result if none can be read."""
+        """Make the calls of a ground-truth item on the simulators; return one error result if a call is unreadable."""
         if not reading.complete_calls:
             return [failure(f"the call cannot be read: {reading.problem or 'there is no call'}")]
         return [self._make_read(call) for call in reading.calls]
@@ -190,13 +191,16 @@ class Player:
     """
 
     def __init__(self, backend: Backend) -> None:
-        """Copy the current state of the simulators, which later calls cannot change."""
+        """Keep a copy of the simulators' current state; later calls do not change the copy."""
         self.backend = backend
         self.start = self.state = copy_state(backend.states())
         self._pickled = self._pickle_data()
 
     def call(self, call: FunctionCall) -> Called:
-        """Make a call; return its result and the differences of the simulators' states before and after it."""
+        """Make a call; return its result and the differences of the simulators' states before and after it.
+
+        At most 1,000 differences are returned.
+        """
         result = self.backend.call(call)
         states = self.backend.states()  # before pickling: a simulator may store the states that it returns
 
@@ -207,6 +211,7 @@ class Player:
 
         before, self.state = self.state, copy_state(states)
         found = list(islice(changes(before, self.state), MAX_CHANGES))
+        # Different pickles prove that the call changed data; without pickles, only the found changes do.
         return Called(call, result, found, acted=bool(found) or pickled_before is not None)
 
     @property

@@ -160,7 +160,7 @@ def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int
     for turn, items in as_object({} if value is None else value, column).items():
         # Keys of JSON are texts. `02` is a second spelling of a turn, and `²` a digit for Python, but no number.
         if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
-            refuse(f"{column} must have turn numbers as keys, not {turn[:60]!r}")
+            refuse(f"the keys of `{column}` must be turn numbers from 0, not {turn[:60]!r}")
         held_out[int(turn)] = as_list(items, f"{column}[{turn}]")
 
     return held_out
@@ -204,7 +204,8 @@ def _operations(names: Sequence[str], backends: Backends) -> dict[str, Tool]:
 def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     """Return a copy of the row with the right answer to one step as its ground truth, for the simulated endpoint.
 
-    The right answer to a turn's first step (step 0) is the turn's calls, to later steps a closing text.
+    The right answer to a turn's first step (step 0) is the turn's calls. To later steps, and in turns without calls, it
+    is a closing text.
     """
     # The id varies with the step, so that the simulated endpoint draws anew for each.
     row_id = f"{row.id} turn {turn} step {step}"
@@ -261,10 +262,10 @@ def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str
     """Return the first accepted value of each argument that a right call must have; `options` lists all of them."""
     arguments: dict[str, JSON] = {}
     for name, values in options.items():
-        given = [value for value in values if value != ""] if isinstance(values, list) else values
-        # BFCL allows an empty text, which means that the argument may be left out, for some required parameters, too.
-        if not may_be_left_out(values) or (name in required and given):
-            arguments[name] = first_value(given)
+        non_empty = [value for value in values if value != ""] if isinstance(values, list) else values
+        # BFCL marks some required parameters as optional, too. These get a value if there is one.
+        if not may_be_left_out(values) or (name in required and non_empty):
+            arguments[name] = first_value(non_empty)
     return arguments
 
 
@@ -318,8 +319,7 @@ class EndpointModel:
         Raises:
             EndpointError: the request failed for good.
         """
-        part = f"{turn}.{step}"
-        # The part of the journal for this step, such as `2.0`: the third turn's first step.
+        part = f"{turn}.{step}"  # the step's key in the journal: `2.0` is the third turn's first step
         journaled = self.context.recall(part)
         earlier = Completion.of_columns(journaled) if isinstance(journaled, dict) else None
         if earlier is not None:
@@ -349,7 +349,10 @@ class RecordedModel:
         self.turn_count = len(self._turns)
 
     async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
-        """Return a recorded step as an answer, or None if the turn has no more steps. Turns and steps count from 0."""
+        """Return a recorded step as an answer, or None if the turn has no more steps. Turns and steps count from 0.
+
+        `messages` and `tools` do not matter.
+        """
 
         def recorded(name: str) -> JSON:
             return step_item(self._record.get(name), turn, step)

@@ -74,6 +74,7 @@ class RowVerdict:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The faults of a failed row with their causes; their turns count from 1. Empty if the row passes."""
+        # Details replace the single fault. A row without an error has none.
         if self.error_type is None or self.details:
             return self.details
 
@@ -281,16 +282,16 @@ class StateCheck:
         return failure or PASSED
 
     def _turns(self, result: Sequence[object], mode: CallMode, episode: Episode) -> list[Turn]:
-        """Return the calls of a response by turn and step.
+        """Return the calls of a conversation's result by turn and step. A turn that is not a list has no steps.
 
         A strict judgement takes the calls that were executed in each step. A step that the episode does not record
-        keeps the calls of the response.
+        keeps the calls that `result` has.
         """
         turns: list[Turn] = []
         for number, steps in enumerate(result):
             readings = [self.decode(step, mode) for step in steps] if isinstance(steps, list) else []
             if self.strict:
-                readings = [episode.decoded(number, step, reading) for step, reading in enumerate(readings)]
+                readings = [episode.decoded(number, position, reading) for position, reading in enumerate(readings)]
             turns.append([reading.calls for reading in readings])
         return turns
 
@@ -313,16 +314,21 @@ class StateCheck:
 
 
 def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
-    """Return a failure if the result has another number of turns than the ground truth, or an unreadable turn."""
+    """Return a failure if the result is no list, has an unreadable turn, or not as many turns as the ground truth.
+
+    Return None for any other result.
+    """
     if not isinstance(result, list):
         return failed_verdict("multi_turn:inference_error", f"the result is not a list of turns: {value_text(result)}")
 
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded, but the ground truth has {len(truth.turns)}"
+        # If turns are missing, the last recorded one has failed. If there are too many, none has.
         last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
         return failed_verdict("multi_turn:force_terminated", text, last_turn)
 
+    # A text or an object in place of a list of steps is a turn without calls.
     unreadable = next((number for number, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is None:
         return None
@@ -334,7 +340,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
 def _turn_failure(
     given: Given, number: int, truth: Attempt, model: Attempt, missing: RowVerdict | None
 ) -> RowVerdict | None:
-    """Return the failure after the calls of the turn with this number; None if the turn is right.
+    """Return the failure after both sides have made the calls of a turn (`number`, from 0); None if the turn is right.
 
     With `final_state_only`, only the state after the last turn counts. Otherwise, a turn with expected calls fails
     without a call, with a wrong state, or with `missing`, the failure if results are missing. In a turn without
@@ -355,7 +361,10 @@ def _turn_failure(
 
 
 def _refused_call(calls: Sequence[FunctionCall], judging: Judging) -> RowVerdict | None:
-    """Return a failure if one of the calls is not allowed in a turn without expected calls; else None."""
+    """Return a failure if one of the calls is not allowed in a turn without expected calls; else None.
+
+    With the row's setting `reads_are_free`, no call is refused here: the check of the states finds calls that write.
+    """
     refused = next((call for call in calls if not judging.reads_are_free and call.name not in judging.free), None)
     if refused is None:
         return None
@@ -369,9 +378,9 @@ def _key(result: OperationResult) -> str | bytes:
     return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def made_results(answered: Attempt, turn: Turn) -> list[str | bytes]:
+def made_results(model: Attempt, turn: Turn) -> list[str | bytes]:
     """Make the model's calls of a turn; return the keys of their results for `Results`."""
-    return [_key(answered.make(call)) for step in turn for call in step]
+    return [_key(model.make(call)) for step in turn for call in step]
 
 
 def no_call(turn: Turn) -> RowVerdict | None:
@@ -381,13 +390,13 @@ def no_call(turn: Turn) -> RowVerdict | None:
     return failed_verdict("multi_turn:empty_turn_model_response", "the turn has no call, but needs one")
 
 
-def wrong_state(truth: Attempt, answered: Attempt, judging: Judging) -> RowVerdict | None:
+def wrong_state(truth: Attempt, model: Attempt, judging: Judging) -> RowVerdict | None:
     """Return a failure if the simulators' states differ between model and ground truth; None if they are equal.
 
     Paths that the row's settings ignore do not count. The first differences, at most 20, are kept.
     """
     differences: list[tuple[str, str, str]] = []
-    for change in deviations(truth.backend.states(), answered.backend.states()):
+    for change in deviations(truth.backend.states(), model.backend.states()):
         path = path_text(change.path, _LONGEST_PATH)
         if not judging.ignores(path):
             differences.append((path, _text(change.before), _text(change.after)))

@@ -118,7 +118,7 @@ class ConversationTarget(EndpointTargetBase):
         """
         one_of(mode, get_args(CallMode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
-            raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
+            raise ConfigurationError(f"`step_limit` must be a whole number of at least 1, not {step_limit!r}")
 
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
@@ -130,7 +130,7 @@ class ConversationTarget(EndpointTargetBase):
         if self._profile is None and mode == "text":
             self._profile = endpoint.profile
         elif self._profile is not None and mode != "text":
-            raise ConfigurationError("format works only with mode text: set mode to text, or leave format out")
+            raise ConfigurationError("`format` works only with mode text: set `mode` to text, or leave `format` out")
 
         self.step_limit = step_limit
         self.compat = compat
@@ -237,19 +237,19 @@ class ConversationTarget(EndpointTargetBase):
 
         dialect = self._dialect(row, scenario.offer, wording, in_text=model.only_text)
         backend, recorded = self._services.play(scenario), Episode.read(record)
-        attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, None, recorded)
+        attempt = ConversationAttempt(self, scenario, model, user, dialect, backend, step_limit=None, recorded=recorded)
         columns = (await attempt.run(context)).output_columns()
         return recorded.recorded_columns(record, columns, stopped_early=model.turn_count < len(scenario.turns))
 
     def _dialect(self, row: Row, offer: scenarios.Offer, wording: Wording, *, in_text: bool) -> Dialect:
         """Return the dialect of one conversation: functions and calls `in_text`, or as OpenAI tools.
 
-        The benchmark of `compat` decides the details. Without `compat`, a text dialect follows the
-        benchmark that owns the row; a tools dialect follows none.
+        The benchmark of `compat` decides the details. Without `compat`, a text dialect follows the benchmark that owns
+        the row, if any; a tools dialect follows no benchmark.
         """
         if not in_text:
-            make = dialects.ToolsDialect if self._benchmark is None else self._benchmark.tools_dialect
-            return make(offer, wording)
+            tools_class = dialects.ToolsDialect if self._benchmark is None else self._benchmark.tools_dialect
+            return tools_class(offer, wording)
 
         benchmark = self._benchmark or self._owner(row)
         if benchmark is None:
@@ -303,7 +303,7 @@ class ConversationTarget(EndpointTargetBase):
 
     def inputs(self, row: Row) -> JSON:
         """Return all parts of the row that can change its conversation, to decide if an old answer may be reused."""
-        # Such an endpoint or user may read any column.
+        # An endpoint that depends on the row, and a simulated user, may read any column.
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
 
@@ -368,7 +368,7 @@ class ConversationAttempt:
     async def run(self, context: CallContext) -> Episode:
         """Run the conversation and return its events.
 
-        The conversation ends if the user has no further message, by force, or after 200 turns.
+        The conversation ends when the user has no further message, when it is ended by force, or after 200 turns.
 
         Raises:
             EndpointError: a call of the model failed for good. If the context window is full after an answer, the
@@ -409,7 +409,7 @@ class ConversationAttempt:
             messages = self.dialect.add(new_functions, messages)
 
         if not messages:
-            raise ValueError(f"turn {turn} must have a user message, or held_out must add functions in it")
+            raise ValueError(f"turn {turn} (from 0) needs a user message, or functions that `held_out` adds to it")
 
         if turn == 0:
             messages = self.dialect.open(messages)
@@ -488,9 +488,8 @@ class ConversationAttempt:
         if reading.problem is None:
             return "empty"
 
-        if self.target.compat is not None or completion.tool_calls or not is_answer(content):
-            return "unreadable"
-        return "answer"
+        is_words = not completion.tool_calls and is_answer(content)
+        return "answer" if is_words and self.target.compat is None else "unreadable"
 
     async def _make_calls(self, reading: Reading, message: scenarios.Message) -> None:
         """Make an answer's calls on the simulators, and add the results to the episode and the model's messages.

@@ -244,8 +244,8 @@ def tool_definition(operation: Operation) -> dict[str, JSON]:
 def _definition(operation: Operation) -> dict[str, JSON]:
     """Return the OpenAI tool of an operation; cached, so callers must not change it.
 
-    The `add` above becomes the function `add` with the description "Add to the counter." and one optional parameter:
-    {"amount": {"type": "integer", "description": "How much to add.", "default": 1}}.
+    For `def add(self, amount: int = 1)`, `properties` is {"amount": {"type": "integer", "default": 1}}; descriptions of
+    the function and of its parameters come from the docstring. A parameter without a type accepts any value.
 
     Raises:
         PluginError: a type annotation cannot be resolved.
@@ -253,7 +253,7 @@ def _definition(operation: Operation) -> dict[str, JSON]:
     try:
         hints = typing.get_type_hints(operation.method)
     except (NameError, TypeError, AttributeError) as error:
-        raise PluginError(f"the types of the tool {operation.method.__qualname__} cannot be read: {error}") from None
+        raise PluginError(f"the type hints of the tool {operation.method.__qualname__} are wrong: {error}") from None
 
     description, arguments = _docstring(inspect.getdoc(operation.method) or "")
     defaults = inspect.signature(operation.method).parameters
@@ -287,7 +287,7 @@ def type_schema(hint: object) -> dict[str, JSON]:
         int | str            {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         a TypedDict          an object with its keys as properties
     """
-    # `type Name = …`, which Python has had since 3.12.
+    # `type Name = …`. Python before 3.12 has no such aliases, and an empty tuple matches nothing.
     if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
         return type_schema(hint.__value__)
 
@@ -322,7 +322,8 @@ def _typed_dict_schema(hint: type) -> dict[str, JSON]:
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return the first paragraph on one line, and each parameter's text below `Args:`.
 
-    The docstring of `add` above gives ("Add to the counter.", {"amount": "How much to add."}).
+    A docstring with the first line `Add to the counter.` and, below `Args:`, the line `amount: How much to add.` gives
+    ("Add to the counter.", {"amount": "How much to add."}).
     """
     description = " ".join(text.partition("\n\n")[0].split())
     arguments: dict[str, str] = {}
@@ -336,7 +337,8 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
         # Deeper lines continue the parameter above, even if they look like `name: text`.
         if argument and len(line) - len(line.lstrip()) <= 4:
-            current, arguments[argument[1]] = argument[1], argument[2]
+            current = argument[1]
+            arguments[current] = argument[2]
         elif current:
             arguments[current] = f"{arguments[current]} {line.strip()}".strip()
 
@@ -407,7 +409,7 @@ class Backend:
             for name, operation in simulator.operations().items():
                 if name in self._table:
                     both = f"{self._table[name][0]} and {owner}"
-                    raise PluginError(f"the simulators {both} have a tool {name!r} each: leave one simulator out")
+                    raise PluginError(f"the simulators {both} both have a tool {name!r}: leave one simulator out")
                 self._table[name] = (owner, operation)
 
     @classmethod
@@ -433,8 +435,8 @@ class Backend:
     def call(self, call: FunctionCall) -> OperationResult:
         """Make a call, after the calls in its arguments. Never raises: every error becomes an error result.
 
-        If a call in an argument fails, the outer call fails with the same text. Positional arguments are under "0",
-        "1", … as from `read_calls`.
+        If a call in an argument fails, the outer call fails with the same text. Positional arguments have the keys "0",
+        "1", … . A dict that an operation returns with an `error` is an error result, too.
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
@@ -443,17 +445,17 @@ class Backend:
             return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
 
         try:
-            given: Mapping[str, JSON] = call.arguments
-            if any(holds_calls(value) for value in given.values()):
-                given = {name: self._make_argument(value) for name, value in given.items()}
+            arguments: Mapping[str, JSON] = call.arguments
+            if any(holds_calls(value) for value in arguments.values()):
+                arguments = {name: self._make_argument(value) for name, value in arguments.items()}
 
-            # "0", "1", … are positional arguments.
+            # "0", "1", … are positional arguments, unless a parameter has this name.
             count = 0 if "0" in operation.parameters else positional_count(call.arguments)
-            places = [str(place) for place in range(count)]
-            named = {name: value for name, value in given.items() if name not in places} if places else given
-            arguments = operation.bind([given[place] for place in places], named)
+            keys = [str(position) for position in range(count)]
+            named = {name: value for name, value in arguments.items() if name not in keys} if keys else arguments
+            bound = operation.bind([arguments[key] for key in keys], named)
 
-            value = self._perform(owner, operation, arguments)
+            value = self._perform(owner, operation, bound)
             failed = isinstance(value, dict) and value.get("error") not in (None, False)
             return OperationResult(result_text(value), failed, value)
         except _ArgumentFailedError as error:
@@ -569,13 +571,14 @@ class Backends:
 def find_simulator(
     name: str, *, workspace: Path | None = None, among: Sequence[Candidate] | None = None, trust: Trust | None = None
 ) -> type[Simulator]:
-    """Return the simulator class with a plug-in name; `among` is the result of `discover`.
+    """Return the simulator class that a plug-in or a file in the workspace's `simulators/` has under this name.
 
-    `trust` is the trust in the row that names it; by default every file may be loaded.
+    `workspace` is by default the current folder. `among` are the candidates from `discover`, for callers that look up
+    several names. `trust` is the trust in the row with the name; by default every file may be loaded.
 
     Raises:
-        PluginError: there is no such plug-in, or it is not a simulator.
-        ConfigurationError: the source of the name may not load a workspace file.
+        PluginError: nothing has this name, or it is not a simulator.
+        ConfigurationError: the row is not trusted to load the workspace file.
     """
     plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):

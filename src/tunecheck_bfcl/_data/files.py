@@ -220,7 +220,7 @@ class BfclFiles:
     def function_docs(self, simulator: str) -> Path:
         """Return the path of a simulator's function documents, or raise DataError for an unknown simulator."""
         if simulator not in FUNCTION_DOCS:
-            raise DataError(f"{self.data}: there are no function documents of the simulator {simulator[:100]!r}")
+            raise DataError(f"BFCL in {self.data} has no simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
 
     def required(self, categories: Iterable[Category] = _ALL) -> Iterator[Path]:
@@ -261,8 +261,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
     Raises:
         DataError: there is no copy. The text tells how to get one.
     """
-    named = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
-    start = named or default_folder()
+    chosen = folder or (Path(os.environ[ENVIRONMENT]).expanduser() if os.environ.get(ENVIRONMENT) else None)
+    start = chosen or default_folder()
 
     for place in _PLACES:
         if _is_data(start / place / "data"):

@@ -85,7 +85,7 @@ class RowBuilder:
         """Return the row of a single question. Refuse an entry with no turn or several."""
         turns = _turns(entry)
         if len(turns) != 1:
-            datasets.refuse(f"a single-turn question must have one turn, not {len(turns)}")
+            datasets.refuse(f"`question` must have one turn in a single-turn category, not {len(turns)}")
 
         declared = _documents(entry.get("function"), "function")
         functions = with_hints(declared, category.language, self._hints)
@@ -114,7 +114,7 @@ class RowBuilder:
         turns = _turns(entry)
         truth = datasets.as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
-            datasets.refuse(f"ground_truth must have as many turns as `question` ({len(turns)}), but has {len(truth)}")
+            datasets.refuse(f"`ground_truth` must have as many turns as `question` ({len(turns)}), not {len(truth)}")
 
         class_names = datasets.as_list(entry.get("involved_classes"), "involved_classes")
         classes = [datasets.as_text(name, "involved_classes") for name in class_names]
@@ -124,15 +124,15 @@ class RowBuilder:
         held_out = _held_out_documents(entry.get("missed_function"), [document for document, _, _ in functions])
         later_names = {document["name"] for documents in held_out.values() for document in documents}
         # A function of a later turn must not be offered from the start.
-        offered = [each for each in functions if each[0]["name"] not in later_names]
+        offered = [(hinted, tool) for document, hinted, tool in functions if document["name"] not in later_names]
 
         return {
             "id": datasets.as_text(entry.get("id"), "id"),
             "category": category.name,
             "check": category.check,
             "turns": list(turns),
-            "tools": [tool for _, _, tool in offered],
-            "functions": [hinted for _, hinted, _ in offered],
+            "tools": [tool for _, tool in offered],
+            "functions": [hinted for hinted, _ in offered],
             "held_out": {turn: list(documents) for turn, documents in held_out.items()},
             "held_out_tools": {turn: to_tools(documents, self._hints) for turn, documents in held_out.items()},
             "initial_config": datasets.as_object(entry.get("initial_config", {}), "initial_config"),
@@ -153,20 +153,20 @@ class RowBuilder:
         return cast("list[tuple[Document, JSON, JSON]]", loads(self._functions[simulator]))
 
 
-def _held_out_documents(value: JSON, offered: Sequence[Document]) -> dict[str, list[Document]]:
+def _held_out_documents(missed: JSON, documents: Sequence[Document]) -> dict[str, list[Document]]:
     """Return the documents of the functions that later turns add, by turn.
 
-    `{"2": ["sort"]}` gives the document of `sort` for turn 2. A name that is not in the involved classes is ignored.
-    The category that is not scored has such names.
+    `missed` is an entry's `missed_function`, and `documents` are those of the row's simulators. `{"2": ["sort"]}` gives
+    the document of `sort` for turn 2. A name without a document is ignored, as in the category that is not scored.
     """
-    by_name = {document["name"]: document for document in offered}
+    by_name = {document["name"]: document for document in documents}
     return {
         turn: [
             by_name[name]
             for name in datasets.as_list(names, "missed_function")
             if isinstance(name, str) and name in by_name
         ]
-        for turn, names in datasets.as_object(value if value is not None else {}, "missed_function").items()
+        for turn, names in datasets.as_object({} if missed is None else missed, "missed_function").items()
     }
 
 
@@ -176,15 +176,15 @@ def _turns(entry: Record) -> list[JSON]:
     for turn in turns:
         for message in datasets.as_list(turn, "question"):
             if "role" not in datasets.as_object(message, "a message"):
-                datasets.refuse("a message of the question has no role")
+                datasets.refuse("a message in `question` has no `role`")
     return turns
 
 
-def _documents(value: JSON, what: str) -> list[Document]:
-    """Return function documents; each must be an object with a name. `what` names them in errors."""
-    documents = [datasets.as_object(document, what) for document in datasets.as_list(value, what)]
+def _documents(value: JSON, label: str) -> list[Document]:
+    """Return a list's function documents; each must be an object with a name. `label` names the list in errors."""
+    documents = [datasets.as_object(document, label) for document in datasets.as_list(value, label)]
     for document in documents:
-        datasets.as_text(document.get("name"), f"the name of a function in {what}")
+        datasets.as_text(document.get("name"), f"the name of a function in {label}")
     return documents
 
 
@@ -267,7 +267,8 @@ def _convert(schema: Document, hints: Hints, depth: int) -> Document:
         converted["properties"] = {**properties, **parts}
 
     for key in ("items", "additionalProperties"):
-        if isinstance(inner := schema.get(key), dict):
+        inner = schema.get(key)
+        if isinstance(inner, dict):
             converted[key] = _convert(inner, hints, depth + 1)
     return converted
 
@@ -311,7 +312,7 @@ def select_rows(
         DataError: the copy is missing, or a category or an id does not exist.
     """
     if limit is not None and limit < 1:
-        raise ConfigurationError(f"limit must be at least 1 row, not {limit}")
+        raise ConfigurationError(f"`limit` must be at least 1 row, not {limit}")
 
     if categories is not None:
         chosen = bfcl.named_categories(categories)
@@ -359,7 +360,7 @@ class BfclSource(datasets.Source):
         return [JsonLinesSource(path).state() for path in (*self.files.required(self.categories), *texts)]
 
     def records(self, digest: datasets.Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """Yield numbered rows; see Source. The digest is that of the rows as canonical JSON, not of the files.
+        """Yield the selected rows, numbered from 1. Each row is added to `digest` as a line of canonical JSON.
 
         Raises:
             DataError: a file cannot be read, or no row has one of `ids`.
@@ -379,7 +380,7 @@ class BfclSource(datasets.Source):
                 yield number, row
 
     def _check_ids(self) -> None:
-        """Raise DataError if a selected id belongs to no row of the categories."""
+        """Raise DataError if a selected id belongs to no row of the categories. The error names the first such id."""
         questions = [JsonLinesSource(self.files.data / category.questions) for category in self.categories]
         known = [str(entry.get("id")) for source in questions for _, entry in source.records()]
         for missing in sorted(self.ids.difference(known))[:1]:
@@ -400,7 +401,7 @@ class BfclSource(datasets.Source):
             _, answer = next(answered, (0, None))
             try:
                 if answers is not None and answer is None:
-                    raise datasets.UnusableRowError(f"{answers.label} has no answer to the entry")
+                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line")
                 row = builder.row(category, entry, answer)
             except datasets.UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)

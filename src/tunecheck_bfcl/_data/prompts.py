@@ -57,7 +57,7 @@ def parse_file(path: Path) -> ast.Module:
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
             return cast("ast.Module", parse_python(source, "exec"))
     except SyntaxError as error:
-        raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}; {_AGAIN}") from None
+        raise DataError(f"{path}: line {error.lineno} is not Python: {error.msg}; {_AGAIN}") from None
     except (ValueError, RecursionError, MemoryError):
         raise DataError(f"{path}: the Python code cannot be parsed; {_AGAIN}") from None
 
@@ -131,7 +131,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
 
     constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
     if not constants:
-        raise DataError(f"{path}: contains no constants; get the data again with: tunecheck bfcl get")
+        raise DataError(f"{path} contains no constants; {_AGAIN}")
     return cast("Mapping[str, JSON]", constants)
 
 
@@ -214,13 +214,16 @@ def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
     return dict(_flat(read_constants(path)))
 
 
-def _flat(values: Mapping[str, object], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts of nested mappings with dotted names. Values of other types are skipped."""
+def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the dotted name and the text of each text in nested mappings; values of other types are skipped.
+
+    Each name begins with `prefix`.
+    """
     for name, value in values.items():
         if isinstance(value, str):
-            yield above + str(name), value
+            yield f"{prefix}{name}", value
         elif isinstance(value, dict):
-            yield from _flat(value, f"{above}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
 
 
 def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:

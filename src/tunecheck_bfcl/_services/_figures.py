@@ -53,7 +53,7 @@ class ConfiguredService(Simulator):
     ) -> None:
         """Set `data` to the configuration with the defaults for missing keys, and seed the random numbers.
 
-        `padding` are the constants that make results long, or None for normal results.
+        Keys without a default are left out. `padding` are the constants that make results long, None for normal ones.
 
         Raises:
             DataError: A value has another type.
@@ -67,14 +67,14 @@ class ConfiguredService(Simulator):
 
             if is_checked and type(value) is not kind:
                 found = _NAMES.get(type(value), type(value).__name__)
-                place = f"initial_config.{type(self).__name__}.{name}"
-                raise DataError(f"{place} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
+                path = f"initial_config.{type(self).__name__}.{name}"
+                raise DataError(f"{path} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
 
         self._random = random.Random(self.data.pop("random_seed", 0))
         self._padding = padding
 
     def entry(self, part: str, key: object, reason: str) -> dict[str, Any]:
-        """Return the object in a part of the data itself, not a copy; if there is none, refuse with this reason."""
+        """Return the object under a key of `data[part]`, not a copy; if the key is missing, refuse with this reason."""
         refuse_if(key not in self.data[part], reason)
         return cast("dict[str, Any]", self.data[part][key])
 

@@ -57,38 +57,38 @@ Node: TypeAlias = File | Directory
 
 
 def read_directory(
-    name: str, config: JSON, where: str, parent: Directory | None = None, *, depth: int = 0
+    name: str, config: JSON, config_path: str, parent: Directory | None = None, *, depth: int = 0
 ) -> Directory:
     """Read a directory and its entries from the configuration `{"type": "directory", "contents": {name: {…}, …}}`.
 
-    `where` is the configuration's place for errors.
+    `config_path` is the place of `config` in the row, for errors. `depth` is the number of directories around it.
 
     Raises:
         DataError: the configuration has another form, or is nested too deeply.
     """
     contents = config.get("contents") if isinstance(config, dict) else None
     if not isinstance(contents, dict):
-        raise DataError(f"{where} needs 'contents', an object with the directory's entries")
+        raise DataError(f"{config_path} needs 'contents', an object with the directory's entries")
 
     if depth > MAX_DEPTH:
-        raise DataError(f"{where[:200]}…: directories nested deeper than {MAX_DEPTH}")
+        raise DataError(f"{config_path[:200]}…: directories may be nested at most {MAX_DEPTH} levels deep")
 
     directory = Directory(name, parent)
     for entry, settings in contents.items():
-        directory.contents[entry] = _read_node(entry, settings, f"{where}.{entry}", directory, depth + 1)
+        directory.contents[entry] = _read_node(entry, settings, f"{config_path}.{entry}", directory, depth + 1)
     return directory
 
 
-def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: int) -> Node:
-    """Read a file or directory from its configuration. Raises DataError as `read_directory` does."""
+def _read_node(name: str, config: JSON, config_path: str, parent: Directory, depth: int) -> Node:
+    """Read a file or directory from its configuration. Raise DataError if the configuration has another form."""
     kind = config.get("type") if isinstance(config, dict) else None
     if kind == "directory":
-        return read_directory(name, config, where, parent, depth=depth)
+        return read_directory(name, config, config_path, parent, depth=depth)
     if kind != "file" or not isinstance(config, dict):
-        raise DataError(f"{where} needs a 'type': 'file' or 'directory'")
+        raise DataError(f"{config_path} needs a 'type': 'file' or 'directory'")
 
     if "content" not in config:
-        raise DataError(f"{where}, a file, needs 'content'")
+        raise DataError(f"{config_path} is a file without 'content'; add its text")
     return File(name, config["content"])
 
 
@@ -116,12 +116,13 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
     entries = characters = height = 0
     for name, entry in node.contents.items():
         if isinstance(entry, Directory):
-            inner = _size(entry, depth + 1, known)
+            inner_entries, inner_characters, inner_height = _size(entry, depth + 1, known)
         else:
-            inner = (0, len(entry.content if isinstance(entry.content, str) else str(entry.content)), 0)
-        entries += 1 + inner[0]
-        characters += len(name) + inner[1]
-        height = max(height, inner[2])
+            text = entry.content if isinstance(entry.content, str) else str(entry.content)
+            inner_entries, inner_characters, inner_height = 0, len(text), 0
+        entries += 1 + inner_entries
+        characters += len(name) + inner_characters
+        height = max(height, inner_height)
 
     known[id(node.contents)] = size = (entries, characters, height + 1)
     return size
@@ -129,7 +130,7 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
 
 def _endless() -> NoReturn:
     """Refuse a tree that contains itself or is nested too deeply."""
-    raise SimulatorError("a directory cannot contain itself, and directories cannot be nested too deeply")
+    raise SimulatorError(f"directories would be nested without end, or more than {MAX_DEPTH} levels deep")
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
@@ -265,8 +266,8 @@ class Volume:
 
         If the new place refuses the entry, the current directory gets its old entries in their old order.
         """
-        here, before = self.current.contents, dict(self.current.contents)
-        del here[name]
+        entries, old_entries = self.current.contents, dict(self.current.contents)
+        del entries[name]
 
         moved = (
             File(new_name, node.content) if isinstance(node, File) else Directory(new_name, directory, node.contents)
@@ -276,14 +277,14 @@ class Volume:
             self.add(moved, directory)
         except SimulatorError:
             # Filled again as a whole, because an entry that is put back alone would come last.
-            here.clear()
-            here.update(before)
+            entries.clear()
+            entries.update(old_entries)
             raise
 
     def write(self, file: File, content: JSON) -> None:
         """Replace the content of a file."""
-        before, file.content = file.content, content
-        self._check_change(lambda: setattr(file, "content", before))
+        old_content, file.content = file.content, content
+        self._check_change(lambda: setattr(file, "content", old_content))
 
     def remove(self, name: str) -> None:
         """Remove an entry of the current directory."""
@@ -343,7 +344,7 @@ class GorillaFileSystem(Simulator):
             roots = config["root"]
             if not isinstance(roots, dict) or not roots:
                 raise DataError(
-                    "initial_config.GorillaFileSystem.root must have exactly one key: the name of the root directory"
+                    "initial_config.GorillaFileSystem.root must be an object with the root directory under its name"
                 )
 
             name = next(iter(roots))
@@ -434,7 +435,7 @@ class GorillaFileSystem(Simulator):
             content: The text.
             file_name: Name of an existing file to write to; without it the text is shown.
         """
-        if file_name in (None, "", [], {}):
+        if file_name in (None, "", [], {}):  # as in BFCL, any empty value means no file
             return {"terminal_output": content}
         self._volume.write(self._file(file_name, "echo"), copy.deepcopy(content))
         return None
@@ -457,7 +458,7 @@ class GorillaFileSystem(Simulator):
             lines: How many lines to show.
         """
         listed = self._content(file_name, "tail").splitlines()
-        start = -len(listed) if lines > len(listed) else -lines  # a negative number skips lines from the start
+        start = -len(listed) if lines > len(listed) else -lines  # a negative `lines` skips so many lines
         return {"last_lines": "\n".join(listed[start:])}
 
     @tool
@@ -540,12 +541,12 @@ class GorillaFileSystem(Simulator):
             name: Text that the name must contain; without it everything is found.
         """
         matches: list[str] = []
-        room = MAX_CHARACTERS  # long paths of nested directories may be much longer together than all names
-        for place, entry in descendants(self._volume.at(path), path.rstrip("/")):
-            room -= len(place)
-            refuse_if(room < 0, "there is too much below this directory to go through")
+        characters_left = MAX_CHARACTERS  # the paths of nested directories may be much longer than all names
+        for entry_path, entry in descendants(self._volume.at(path), path.rstrip("/")):
+            characters_left -= len(entry_path)
+            refuse_if(characters_left < 0, "there is too much below this directory to go through")
             if name is None or name in entry.name:
-                matches.append(place)
+                matches.append(entry_path)
         return {"matches": matches}
 
     @tool
@@ -580,9 +581,9 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to copy into; not a path.
         """
         node = self._volume.entry(source, "cp")
-        directory, name, place = self._copy_place(node, source, destination, "cp")
+        directory, name, new_path = self._copy_place(node, source, destination, "cp")
         self._volume.copy(node, directory, name)
-        return {"result": f"'{source}' copied to '{place}'"}
+        return {"result": f"'{source}' copied to '{new_path}'"}
 
     @tool
     def mv(self, source: str, destination: str) -> dict[str, str]:
@@ -593,9 +594,9 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to move into; not a path.
         """
         node = self._volume.entry(source, "mv")
-        directory, name, place = self._copy_place(node, source, destination, "mv")
+        directory, name, new_path = self._copy_place(node, source, destination, "mv")
         self._volume.move(source, node, directory, name)
-        return {"result": f"'{source}' moved to '{place}'"}
+        return {"result": f"'{source}' moved to '{new_path}'"}
 
     def _removal_result(self, name: str) -> dict[str, str]:
         """Remove an entry of the current directory and return the result text."""
@@ -623,26 +624,26 @@ class GorillaFileSystem(Simulator):
         return name
 
     def _copy_place(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
-        """Return the directory and name for a copied or moved node, and the place's path for the result text.
+        """Return the directory and the name for a copied or moved node, and its new path for the result text.
 
         Raises:
-            SimulatorError: the destination is a path, an existing file, or a directory with such an entry, or its name
-                is too long or no text.
+            SimulatorError: the destination is no text, too long, a path or an existing file, or it is a directory that
+                has an entry with the node's name.
         """
-        there = self._volume.find(destination)
+        existing = self._volume.find(destination)
         if "/" in _check_length(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")
-        if there is None:
+        if existing is None:
             return self._volume.current, destination, destination
 
-        if isinstance(there, File):
-            raise SimulatorError(f"{command}: '{source}' to '{destination}': that file is not overwritten")
+        if isinstance(existing, File):
+            raise SimulatorError(f"{command}: '{source}' to '{destination}': an existing file is not overwritten")
 
-        place = f"{destination}/{node.name}"
-        if node.name in there.contents:
-            raise SimulatorError(f"{command}: '{source}' to '{place}': there is already something of that name")
+        new_path = f"{destination}/{node.name}"
+        if node.name in existing.contents:
+            raise SimulatorError(f"{command}: '{source}' to '{new_path}': there is already something of that name")
 
-        return there, node.name, place
+        return existing, node.name, new_path
 
 
 def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:

@@ -153,7 +153,7 @@ class MathAPI(Simulator):
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
 
-        refusal = "number must be a number, and decimal_places an integer"
+        refusal = "`number` must be a number, and `decimal_places` an integer"
         return {"result": _refuse_type_error(lambda: round(number, decimal_places), refusal)}
 
     @tool
@@ -167,7 +167,7 @@ class MathAPI(Simulator):
         if isinstance(number, (int, float)) and number < 0:
             raise SimulatorError("a negative number has no square root")
         if not isinstance(number, (int, float)) or not isinstance(precision, int):
-            raise SimulatorError("number must be a number, and precision an integer")
+            raise SimulatorError("`number` must be a number, and `precision` an integer")
         refuse_if(not 1 <= precision <= _MAX_ROOT_DIGITS, f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
 
         context = decimal.Context(prec=precision)
@@ -282,12 +282,12 @@ def _refuse_type_error(work: Callable[[], _Result], refusal: str) -> _Result:
         raise SimulatorError(refusal) from None
 
 
-def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
+def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result], result_name: str) -> _Result:
     """Return `work(numbers)`, or raise SimulatorError if the list is empty or has other items.
 
-    `what` names the result in the message.
+    `result_name` names the result in the message.
     """
-    refuse_if(not numbers, f"an empty list has no {what}")
+    refuse_if(not numbers, f"an empty list has no {result_name}")
     return _refuse_type_error(lambda: work(numbers), "the list must contain only numbers")
 
 
@@ -319,10 +319,10 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
     context = MPContext()  # a context per call, so that the precision does not affect later calls
     context.dps = digits
-    number, of_base = _check_number(value), _check_number(base)
+    number, base_number = _check_number(value), _check_number(base)
 
     try:
-        return Shown(repr(context.log(number) / context.log(of_base)))
+        return Shown(repr(context.log(number) / context.log(base_number)))
     except ZeroDivisionError:
         raise SimulatorError("there is no logarithm to the base 1") from None
 
@@ -334,11 +334,12 @@ def _check_number(value: JSON) -> int | float | str:
         SimulatorError: the value is not a number, or has too many digits to process.
     """
     if isinstance(value, int) and value.bit_length() > _MAX_LOGARITHM_BITS:
-        raise SimulatorError("a number of thousands of digits is too large")
+        raise SimulatorError("a number with thousands of digits is too large")
 
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return value
 
-    if not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")) or value != value:
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if not isinstance(value, (int, float)) or not is_finite:
         raise SimulatorError(f"{quoted(value)} is not a number")
     return value

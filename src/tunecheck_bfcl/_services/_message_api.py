@@ -46,7 +46,7 @@ class MessageAPI(ConfiguredService):
 
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
         if not all(isinstance(message_id, int) for message_id in ids):
-            raise DataError("initial_config.MessageAPI.generated_ids: must be a list of whole numbers")
+            raise DataError("initial_config.MessageAPI.generated_ids must be a list of whole numbers")
         if not all(isinstance(message, dict) and message for message in inbox):
             raise DataError("initial_config.MessageAPI.inbox: each message must have the form {receiver id: message}")
 
@@ -190,5 +190,5 @@ class MessageAPI(ConfiguredService):
 def _lower(text: JSON) -> str:
     """Return the text in lower case, or raise SimulatorError for other values."""
     if not isinstance(text, str):
-        raise SimulatorError(f"text is needed, not {type(text).__name__}")
+        raise SimulatorError(f"the keyword and all messages must be text, not {type(text).__name__}")
     return text.lower()

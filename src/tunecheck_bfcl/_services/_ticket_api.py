@@ -104,7 +104,7 @@ class TicketAPI(ConfiguredService):
         """
         ticket = self._ticket(ticket_id)
         if not isinstance(updates, dict):
-            raise SimulatorError("updates must be an object of new values by field")
+            raise SimulatorError("`updates` must be an object with a new value for each field")
 
         unknown = [str(field) for field in updates if field not in TicketChanges.__annotations__]
         if unknown:

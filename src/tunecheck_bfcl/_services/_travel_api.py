@@ -395,7 +395,8 @@ class TravelAPI(ConfiguredService):
 
         today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
         is_before_birthday = (today.month, today.day) < (born.month, born.day)
-        if today.year - born.year - is_before_birthday < _ADULT_YEARS:
+        age = today.year - born.year - (1 if is_before_birthday else 0)
+        if age < _ADULT_YEARS:
             return failures["child"]
 
         return "" if passport_number.startswith("US") else failures["foreigner"]

@@ -43,8 +43,8 @@ class TwitterAPI(ConfiguredService):
 
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):
-                where = f"initial_config.TwitterAPI.tweets.{key[:60]}"
-                raise DataError(f"{where}: the key must be the tweet's number, and the value an object")
+                path = f"initial_config.TwitterAPI.tweets.{key[:60]}"
+                raise DataError(f"{path}: the key must be the tweet's number, and the value an object")
 
         self.data["tweets"] = {int(key): tweet for key, tweet in self.data["tweets"].items()}
 
@@ -222,9 +222,9 @@ class TwitterAPI(ConfiguredService):
             "retweet_count": len(retweets) if isinstance(retweets, list) else 0,
         }
 
-    def _check_login(self, doing: str) -> None:
-        """Raise SimulatorError, which says what needs the login, if the account is not logged in."""
-        refuse_if(not self.data["authenticated"], f"the account must be logged in before {doing}")
+    def _check_login(self, activity: str) -> None:
+        """Raise SimulatorError, which names the activity that needs the login, if the account is not logged in."""
+        refuse_if(not self.data["authenticated"], f"the account must be logged in before {activity}")
 
     def _tweet(self, tweet_id: int) -> Fields:
         """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""

@@ -67,6 +67,7 @@ class VehicleControlAPI(ConfiguredService):
         """See `Simulator.load`. Forces and the slope angle are kept outside the state, as in BFCL."""
         self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
 
+        # `data` becomes the state: it is filled again, with BFCL's names.
         values, self.data = self.data, {}
         self._kept = {name: values.pop(name) for name in _KEPT}
 
