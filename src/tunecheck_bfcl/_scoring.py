@@ -164,7 +164,7 @@ def _result_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         if _NAME.fullmatch(path.name) is None:
-            raise DataError(f"{path} is not named like a result file; rename the file to BFCL_v4_<category>_result.json")
+            raise DataError(f"{path} is no result file by its name; rename the file to BFCL_v4_<category>_result.json")
         return [path]
 
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))

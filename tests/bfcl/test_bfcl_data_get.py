@@ -76,7 +76,7 @@ def test_data_that_is_not_whole_any_more_is_put_there_again(tmp_path: Path, own_
 def test_a_wheel_with_another_digest_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
     make_tree(tmp_path / "tree")
     wheel = make_wheel(tmp_path / "bfcl_eval-2026.3.23-py3-none-any.whl", {"bfcl_eval/data/x.json": "{}"})
-    with pytest.raises(DataError, match=r"is not the wheel of bfcl-eval==2026\.3\.23: its SHA-256 is [0-9a-f]{64}, not"):
+    with pytest.raises(DataError, match=r"is not the wheel of bfcl-eval==2026\.3\.23: its sha256 is [0-9a-f]{64}, not"):
         get_bfcl(to=tmp_path / "data", source=wheel)
     assert sorted(path.name for path in tmp_path.iterdir()) == [wheel.name, "tree"]
 

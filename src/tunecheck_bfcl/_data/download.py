@@ -28,6 +28,7 @@ PACKAGE = f"bfcl-eval=={VERSION}"
 
 WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
 
+_DOWNLOAD_YOURSELF = f"download {PACKAGE} yourself and run: tunecheck bfcl get --from WHEEL"
 _KEPT_TEXTS = [PurePosixPath("bfcl_eval") / text.as_posix() for text in TEXTS]
 _TIME_LIMIT_S = 600
 """The most seconds for pip's download of the wheel, which has about 2 MB."""
@@ -85,7 +86,7 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
-        raise DataError(f"{wheel} is not the wheel of {PACKAGE}: its SHA-256 is {digest}, not {WHEEL_SHA256}")
+        raise DataError(f"{wheel} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
 
     unpack_wheel(wheel, unpacked)
 
@@ -130,10 +131,7 @@ def _fetch(folder: Path) -> Path:
     """
     folder.mkdir()
     if importlib.util.find_spec("pip") is None:
-        raise DataError(
-            f"pip, which downloads {PACKAGE}, is missing; install pip, or download the wheel yourself and run: "
-            "tunecheck bfcl get --from WHEEL"
-        )
+        raise DataError(f"pip is missing; install pip, or {_DOWNLOAD_YOURSELF}")
 
     # --only-binary: building a source package would run its code.
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
@@ -144,19 +142,14 @@ def _fetch(folder: Path) -> Path:
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise DataError(
-            f"pip took over {_TIME_LIMIT_S} s; download {PACKAGE} yourself and run: tunecheck bfcl get --from WHEEL"
-        ) from None
+        raise DataError(f"pip took over {_TIME_LIMIT_S} s; {_DOWNLOAD_YOURSELF}") from None
 
     # The index's address may contain a password, which pip's error may show. It is masked below.
     wheel = next(folder.glob("*.whl"), None)
     if ended.returncode or wheel is None:
         last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]
         problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
-        raise DataError(
-            f"pip cannot download {PACKAGE}: {problem}; "
-            "correct this, or download the wheel yourself and run: tunecheck bfcl get --from WHEEL"
-        )
+        raise DataError(f"pip cannot download {PACKAGE}: {problem}; correct this, or {_DOWNLOAD_YOURSELF}")
     return wheel
 
 

@@ -295,8 +295,7 @@ class Volume:
         """Check the tree after a change. If it is too large or endless, call `undo` and raise SimulatorError."""
         self._plain = None
         try:
-            if not self._has_room():
-                raise SimulatorError("there is no room left in the file system")
+            refuse_if(not self._has_room(), "there is no room left in the file system")
         except SimulatorError:
             undo()
             raise

@@ -164,8 +164,7 @@ class MathAPI(Simulator):
             number: The number, not negative.
             precision: How many significant digits to compute.
         """
-        if isinstance(number, (int, float)) and number < 0:
-            raise SimulatorError("a negative number has no square root")
+        refuse_if(isinstance(number, (int, float)) and number < 0, "a negative number has no square root")
         if not isinstance(number, (int, float)) or not isinstance(precision, int):
             raise SimulatorError("`number` must be a number, and `precision` an integer")
         refuse_if(not 1 <= precision <= _MAX_ROOT_DIGITS, f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
@@ -239,8 +238,7 @@ class MathAPI(Simulator):
             unit_out: The unit to convert it into, one of the same.
         """
         number = _number(value, _NOT_A_NUMBER)
-        if unit_in not in _METRES or unit_out not in _METRES:
-            raise SimulatorError(_no_conversion(unit_in, unit_out))
+        refuse_if(unit_in not in _METRES or unit_out not in _METRES, _no_conversion(unit_in, unit_out))
 
         return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
 

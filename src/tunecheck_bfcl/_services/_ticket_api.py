@@ -107,8 +107,7 @@ class TicketAPI(ConfiguredService):
             raise SimulatorError("`updates` must be an object with a new value for each field")
 
         unknown = [str(field) for field in updates if field not in TicketChanges.__annotations__]
-        if unknown:
-            raise SimulatorError(f"these fields cannot be edited: {', '.join(sorted(unknown))}")
+        refuse_if(unknown, f"these fields cannot be edited: {', '.join(sorted(unknown))}")
 
         ticket.update({field: value for field, value in updates.items() if value is not None})
         return {"status": f"Ticket {ticket_id} has been updated successfully."}

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from tunecheck.plugins import JSON
-from tunecheck.simulators import SimulatorError, copy_json, tool
+from tunecheck.simulators import copy_json, tool
 from tunecheck_bfcl._services._figures import ConfiguredService, figures, refuse_if
 
 _SEED = 1053520
@@ -143,8 +143,7 @@ class TradingBot(ConfiguredService):
         price = float(price)
         if order_type.lower() == "buy":
             cost, balance = price * amount, self.data["account_info"].get("balance", 0)
-            if cost > balance:
-                raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
+            refuse_if(cost > balance, f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
 
         order_id = self.data["order_counter"]
         self.data["orders"][order_id] = {

@@ -261,8 +261,7 @@ class TravelAPI(ConfiguredService):
             cardholder_name: The name on the card.
             card_verification_number: The number that proves its possession.
         """
-        if self.data["token_expires_in"] is None:
-            raise SimulatorError("nobody is authenticated; authenticate first")
+        refuse_if(self.data["token_expires_in"] is None, "nobody is authenticated; authenticate first")
         self._require_token(access_token)
         refuse_if(card_number in self.data["credit_card_list"], "this card is registered already")
 
@@ -341,8 +340,7 @@ class TravelAPI(ConfiguredService):
             value: The amount.
         """
         rates = figures()["travel"]["dollar_buys"]
-        if isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT:
-            raise SimulatorError("the amount must be a number")
+        refuse_if(isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT, "the amount must be a number")
 
         if base_currency == "USD" and target_currency in rates:
             # BFCL multiplies before it converts the result to a number: "5" at a rate of 7 is 5,555,555.
@@ -410,8 +408,7 @@ def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_cla
     """
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
         refuse_if(code not in figures()["travel"]["airports"], f"there is no airport {code} to use for {place}")
-    if _parse_day(travel_date) is None:
-        raise SimulatorError("the travel date must be written as YYYY-MM-DD")
+    refuse_if(_parse_day(travel_date) is None, "the travel date must be written as YYYY-MM-DD")
     return _fare(travel_from, travel_to, travel_date, travel_class)
 
 

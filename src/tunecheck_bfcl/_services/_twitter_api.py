@@ -98,8 +98,7 @@ class TwitterAPI(ConfiguredService):
         self._check_login("retweeting")
         self._tweet(tweet_id)
         retweets = self.data["retweets"].setdefault(self.data["username"], [])
-        if not isinstance(retweets, list):
-            raise SimulatorError("the retweets of this user are not a list")
+        refuse_if(not isinstance(retweets, list), "the retweets of this user are not a list")
 
         if tweet_id in retweets:
             return {"retweet_status": "Already retweeted"}
