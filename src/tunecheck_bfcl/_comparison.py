@@ -393,7 +393,8 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
             raise DataError(f"{path}: line {number} has no `id`, or one that is not text")
         name = row_id(name, category)
         counts[name] += 1
-        yield name if counts[name] == 1 else f"{name} ({counts[name]})", value
+        unique_id = name if counts[name] == 1 else f"{name} ({counts[name]})"
+        yield unique_id, value
 
 
 def _result_file(path: Path) -> Path:
@@ -414,8 +415,8 @@ def _result_file(path: Path) -> Path:
 def _reason(kind: JSON, message: JSON) -> str | None:
     """Return an error type and message (a text or a list of texts) as `type: message`, or None without both."""
     texts = message if isinstance(message, list) else [message]
-    text = "; ".join(text for text in texts if isinstance(text, str))
-    return ": ".join(part for part in (kind, text) if isinstance(part, str) and part) or None
+    joined = "; ".join(text for text in texts if isinstance(text, str))
+    return ": ".join(part for part in (kind, joined) if isinstance(part, str) and part) or None
 
 
 _CATEGORY = "category"

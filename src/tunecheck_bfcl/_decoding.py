@@ -301,8 +301,8 @@ Names = Literal["auto", "dotted", "underscored"]
 def decode_answer(result: object, mode: CallMode, language: str) -> list[object]:
     """Return the calls of a single-turn result, such as `[{"f": {"a": 1}}]`.
 
-    `mode` is how the model was asked. In text mode, `language` is the language of the calls. In tools mode, items are
-    not checked: use `as_calls`.
+    `mode` is how the model was asked. In text mode, `language` is the language of the calls. In tools mode, arguments
+    may be any JSON: `as_calls` checks them.
 
     Raises:
         UndecodableError: the leaderboard's decoder fails on the result.

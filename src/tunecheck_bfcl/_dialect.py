@@ -89,7 +89,7 @@ class LeaderboardText(episodes.TextDialect):
         declared = row.values.get("declared")
         documents = declared if isinstance(declared, list) else []
         self._documents = [document for document in documents if isinstance(document, dict)]
-        # Source code of Java or JavaScript is no format of calls that Tunecheck knows.
+        # Java and JavaScript source code is no format of calls that Tunecheck knows.
         self._any_format = not exact and not self._is_java_or_javascript
 
     def step(self, completion: Completion) -> JSON:
@@ -152,7 +152,7 @@ class LeaderboardCheck(episodes.StateCheck):
     strict: ClassVar[bool] = False
 
     def decode(self, step: object, mode: episodes.CallMode) -> Reading:
-        """Return the calls that the leaderboard decodes from a step."""
+        """Return the calls that the leaderboard decodes from a step; in text mode, only a text has calls."""
         if mode == "text" and not isinstance(step, str):
             return Reading()
         return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text")
@@ -255,13 +255,11 @@ class LeaderboardAttempt(episodes.Attempt):
 def _holds_bracket(values: Iterable[object]) -> bool:
     """Return True if any text among the values, at any depth, contains an opening bracket."""
     for value in values:
-        if isinstance(value, str):
-            if "(" in value:
-                return True
-        elif isinstance(value, Mapping):
-            if _holds_bracket(value.keys()) or _holds_bracket(value.values()):
-                return True
-        elif isinstance(value, (list, tuple)) and _holds_bracket(value):
+        if isinstance(value, str) and "(" in value:
+            return True
+        if isinstance(value, Mapping) and _holds_bracket([*value.keys(), *value.values()]):
+            return True
+        if isinstance(value, (list, tuple)) and _holds_bracket(value):
             return True
     return False
 

@@ -80,7 +80,8 @@ def run_bfcl(
     Raises:
         ConfigurationError: an argument is wrong.
         DataError: the data is missing. The text tells how to get it.
-        RunError: the run was stopped. Finished rows are kept, and the text tells how to resume.
+        RunError: the run was stopped; finished rows are kept, and the text tells how to resume. Or the result files
+            cannot be written.
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
     # Replayed answers were given in an unknown mode, which is inferred from them.
@@ -138,7 +139,7 @@ class RunFiles:
         """Ids of rows with only text as result."""
 
     def write(self, rows: Iterable[ResultRow]) -> None:
-        """Write the rows of a finished run to one result file per category, and note the run's verdict on each.
+        """Write the rows of a finished run to one result file per category; keep the run's verdicts in `verdicts`.
 
         As in BFCL's own files, a row that ended in an error has a line with the error and counts as wrong. It is left
         out if the correct answer is not to call, because the error would then count as correct.

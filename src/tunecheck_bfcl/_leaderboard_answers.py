@@ -217,7 +217,7 @@ def _java_element(text: str, element_type: str | None) -> object:
 
     value = _untyped_value(text, '"')
     for read in (_java_long, _java_float):
-        if value is text:
+        if value is text:  # not converted yet
             value = read(text, None)
     return value
 
@@ -231,7 +231,8 @@ def _js_text(text: str, _: str | None) -> object:
 def _js_array(text: str, element_type: str | None) -> object:
     """Return the elements of a JavaScript array, which may contain lists, or the text itself if it is not one."""
     stripped = text.strip()
-    if stripped.startswith("[") and (nested := _lists_inside(stripped, 1, "]")):
+    nested = _lists_inside(stripped, 1, "]") if stripped.startswith("[") else None
+    if nested:
         return _js_lists(nested)
 
     array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
@@ -263,11 +264,12 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
     if opening is None:
         return None
 
-    next_end = lists_end = -1  # the next `]` that can end a list, and the end of all lists in that case
+    # The last `]` seen that can end a list, and the closer after the last list. -1 means that there is none.
+    next_end = lists_end = -1
 
     for bracket in reversed([*_JS_LIST_END.finditer(text, opening.end())]):
-        after_comma = bracket.end("comma")
-        # An end before a comma counts only if another list end follows on the same line.
+        after_comma = bracket.end("comma")  # -1 if the bracket is before a closer
+        # A bracket before a comma ends a list only if the next list ends on the same line.
         if after_comma >= 0 and next_end >= 0 and text.find("\n", after_comma, next_end) < 0:
             next_end = bracket.start()
         elif bracket["closer"] == closer:
@@ -382,7 +384,8 @@ class CallSignature:
         known = parameters if isinstance(parameters, dict) else {}
         properties, required = known.get("properties"), known.get("required")
         if lenient:
-            properties, required = {} if properties is None else properties, [] if required is None else required
+            properties = {} if properties is None else properties
+            required = [] if required is None else required
         name = str(document.get("name"))
         if not isinstance(properties, dict) or not isinstance(required, list):
             raise UnusableAnswerError(f"the definition of {name[:60]!r} lacks `properties` or `required`")
@@ -502,7 +505,11 @@ class LeaderboardRules:
         return _typed_value_fault(read_value, options, types[type_name][0], element_kind)
 
     def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
-        """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float."""
+        """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float.
+
+        Raises:
+            UnusableAnswerError: the definition cannot be used, or an integer is too large for a float.
+        """
         type_name = schema.get("type")
         kind = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
 

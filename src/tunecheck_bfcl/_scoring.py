@@ -87,7 +87,10 @@ class ResultFile:
                 yield self._row(line, number)
 
     def _row(self, line: bytes, number: int) -> RecordedResult:
-        """Return the row of a line. If the line is not JSON, the row has a `problem`, and its id if one is found."""
+        """Return the row of a line. A line that is not JSON, or has no id or no result, gives a row with a `problem`.
+
+        If no id is found, `row-<number>` is the row's id.
+        """
         try:
             value = loads(line)
         except ValueError as error:
@@ -120,7 +123,8 @@ def find_results(path: Path) -> ResultTree:
     """Return the result files at a path, which is a result file or a folder with result files below it.
 
     Raises:
-        DataError: there are no result files, one is not a regular file, or a model has two of the same category.
+        DataError: there are no result files of known categories, one is not a regular file, or a model has two of the
+            same category.
     """
     categories: dict[Path, Category] = {}
     passed_over: list[Path] = []

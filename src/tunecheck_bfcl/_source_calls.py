@@ -278,6 +278,7 @@ def _constructed(node: Node, text: str) -> object:
     if not any(pattern.fullmatch(head) for pattern in (_JAVA_LIST, _JAVA_MAP, _JS_ARRAY)):
         return text
 
+    # A Java collection may have more elements in a block, as in `new ArrayList<>(List.of(1)) {{ add(2); }}`.
     items = _items(arguments)
     if _JS_ARRAY.fullmatch(head):
         return items
@@ -317,7 +318,8 @@ def _member(pair: Node) -> tuple[str, object]:
     if key is None or value is None or key.type == "computed_property_name":
         raise UnreadableError("a JavaScript object may contain only members with a name and a value")
     quoted = _STRING.fullmatch(_text(key))
-    return _unescape(quoted) if quoted else _text(key), _literal_value(value)
+    name = _unescape(quoted) if quoted else _text(key)
+    return name, _literal_value(value)
 
 
 def _items(node: Node) -> list[object]:

@@ -122,8 +122,8 @@ class TurnComparison:
         Raises:
             ValueError: the states are too large to compare after each call.
         """
-        *before, last = [[call for item in turn for call in self.services.read(item).calls] for turn in turns]
-        play(self._truth_backend, before, compared=())
+        *earlier, last = [[call for item in turn for call in self.services.read(item).calls] for turn in turns]
+        play(self._truth_backend, earlier, compared=())
 
         # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
@@ -364,7 +364,10 @@ def _has_source(value: object, known: str) -> bool:
 
 
 def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for each call that the model made without a lookup that the ground truth makes before it."""
+    """Yield a fault for each call that the model made without a lookup that the ground truth makes before it.
+
+    Only functions with which the ground truth changes data count.
+    """
     for position, lookup in enumerate(compared.expected):
         if lookup not in compared.lookups:
             continue

@@ -84,7 +84,7 @@ def _parts(before: object, after: object) -> Iterator[tuple[object, object, obje
             yield key, before.get(key, ABSENT), after.get(key, ABSENT)
     elif isinstance(before, (list, tuple)) and type(before) is type(after):
         pairs = zip_longest(before, cast("Sequence[object]", after), fillvalue=ABSENT)
-        yield from ((place, *pair) for place, pair in enumerate(pairs))
+        yield from ((index, *pair) for index, pair in enumerate(pairs))
 
 
 def deviations(expected: States, actual: States) -> Iterator[Change]:

@@ -116,7 +116,7 @@ class Services(Backends):
         return reading
 
     def definitions(self, backend: Backend) -> str:
-        """Return the tool definitions of these simulators as JSON text, cached by the simulators' names."""
+        """Return the tool definitions of a backend's simulators as JSON text, cached by the simulators' names."""
         names = tuple(backend.simulators)
         if names not in self._definitions:
             self._definitions[names] = dumps(backend.tool_definitions()).decode()
@@ -133,7 +133,12 @@ class Attempt:
     """
 
     def __init__(self, services: Services, truth: GroundTruth, *, named: bool = True) -> None:
-        """Start the side's simulators; raises the errors of `Services.play`."""
+        """Start the side's simulators.
+
+        Raises:
+            PluginError: a simulator does not exist.
+            DataError: the initial configuration is invalid, or constants for long context are missing.
+        """
         self.backend = services.play(truth)
         self._services = services
         self._named = named

@@ -266,14 +266,14 @@ class StateCheck:
         # A ground truth works if it has no call, or if at least one call succeeds.
         truth_works = not any(given.truth.turns)
         for number, (turn, items) in enumerate(zip(given.turns, given.truth.turns, strict=True)):
-            wanted = [result for result in truth.make_truth(items) if not result.error]
-            truth_works = truth_works or bool(wanted)
+            expected = [result for result in truth.make_truth(items) if not result.error]
+            truth_works = truth_works or bool(expected)
 
             # Results of earlier turns count as well, so a model may look something up before it is asked to.
             if failure is None:
                 unused.update(made_results(model, turn))
-                failure = _turn_failure(given, number, truth, model, missing_result(wanted, unused))
-                unused -= Counter(map(_key, wanted))
+                failure = _turn_failure(given, number, truth, model, missing_result(expected, unused))
+                unused -= Counter(map(_key, expected))
             elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
 

@@ -100,7 +100,7 @@ class Simulator:
     """True if every operation ends soon for all arguments; its calls then need no thread."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from this configuration; copy the parts that are kept.
+        """Start from this configuration; copy the parts that are kept. Subclasses override this method.
 
         `config` is empty if the data has none for this simulator. `long_context` holds constants that extend states and
         answers of rows with long context, else None. Many simulators share the constants, so do not change them.
@@ -112,7 +112,7 @@ class Simulator:
     def state(self) -> dict[str, object]:
         """Return the state to compare after each turn: plain data by name, sets allowed.
 
-        The result may refer to the live state, because callers do not change it.
+        Subclasses override this method. The result may refer to the live state, because callers do not change it.
         """
         return {}
 
@@ -505,9 +505,9 @@ class Backend:
     def states(self) -> dict[str, dict[str, object]]:
         """Return each simulator's live state by class name; callers must not change it.
 
-        For a stuck simulator, the value is the name of the operation that did not return.
+        For a simulator with a call that exceeded its time limit, the value only names the operation.
         """
-        # A stuck call may still be changing its simulator's state.
+        # The call may still be changing its simulator's state.
         return {
             name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
             for name, simulator in self.simulators.items()
@@ -553,7 +553,12 @@ class Backends:
         return Backend.of(classes, config, long_context=long_context, time_limit_s=self.time_limit_s)
 
     def find(self, name: str) -> type[Simulator]:
-        """Return the class of a simulator by its name; raises the errors of `find_simulator`."""
+        """Return the class of a simulator by its name.
+
+        Raises:
+            PluginError: nothing has this name, or it is not a simulator.
+            ConfigurationError: the row is not trusted to load the workspace file.
+        """
         if name not in self.classes:
             found = find_simulator(name, among=self._plugins, trust=self.trust)
             self.classes = {**self.classes, name: found}

@@ -65,7 +65,7 @@ class Category:
 
     @property
     def answers(self) -> Path | None:
-        """The path of the category's ground truth below the data folder; None if only calling or not counts."""
+        """The path of the ground truth below the data folder; None if only the presence of a call is checked."""
         if self.check in ("irrelevance", "relevance"):
             return None
         folder = Path("possible_answer") if self.scored else _UNUSED / "possible_answer"
@@ -239,7 +239,11 @@ class BfclFiles:
 
     @property
     def is_the_release(self) -> bool:
-        """True if the data is byte for byte that of the release `VERSION`."""
+        """True if the data is byte for byte that of the release `VERSION`.
+
+        Raises:
+            DataError: a data file cannot be read.
+        """
         combined = hashlib.sha256()
         for path in self.required():
             # The names are hashed, too: exchanged files must not have the same hash.

@@ -326,6 +326,7 @@ def select_rows(
             names = ", ".join(category.name for category in chosen) or "BFCL"
             raise DataError(f"{row_id[:100]!r} is not the id of a row in {names}; ids look like multi_turn_base_0")
 
+    # The data set is named after the given categories, else after those of the ids.
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
     source = BfclSource(f"bfcl:{name}", bfcl.find_bfcl(folder), chosen, frozenset(ids), limit)
 
@@ -394,7 +395,7 @@ class BfclSource(datasets.Source):
         """
         questions = JsonLinesSource(self.files.data / category.questions)
         answers = JsonLinesSource(self.files.data / category.answers) if category.answers else None
-        # Lines are paired by position, and `RowBuilder.row` compares their ids.
+        # Some categories have no answers. In others, lines are paired by position, and `RowBuilder.row` compares ids.
         answered = iter(()) if answers is None else answers.records()
 
         for line, entry in questions.records():

@@ -63,10 +63,12 @@ def parse_file(path: Path) -> ast.Module:
 
 
 def read_constants(path: Path) -> dict[str, object]:
-    """Return the constants that a Python file assigns at the top level, by name. The last assignment counts.
+    """Return the constants that a Python file assigns at the top level, by name.
+
+    The last assignment to a name counts. If its value is not a constant, the name is left out.
 
     Raises:
-        DataError: see `parse_file`.
+        DataError: the file cannot be read, or is not Python.
     """
     constants: dict[str, object] = {}
     for name, expression in _assignments(parse_file(path)):
@@ -82,7 +84,7 @@ def text_constants(path: Path) -> Iterator[str]:
     """Yield every text in a Python file, including the parts of f-strings.
 
     Raises:
-        DataError: see `parse_file`.
+        DataError: the file cannot be read, or is not Python.
     """
     for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -114,7 +116,7 @@ def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
             return "".join(cast("list[str]", [_value(left, known), _value(right, known)]))
         case ast.expr():
             return cast("object", ast.literal_eval(node))
-    raise ValueError("a dict is unpacked into another dict")
+    raise ValueError("a dict is unpacked into another dict")  # the only node without an expression
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
@@ -190,7 +192,7 @@ _LONGEST_HINT = 300
 
 
 def read_hints(package: Path) -> Hints:
-    """Read the additions from a copy of BFCL, with Tunecheck's own for missing texts."""
+    """Return BFCL's additions to function documents, found by pattern in a copy; missing ones are Tunecheck's own."""
     hints = {**OWN_HINTS}
     for path in (package / HINTS, package / TOOL_HINTS):
         for text in text_constants(path) if path.is_file() else ():

@@ -56,7 +56,7 @@ class ConfiguredService(Simulator):
         Keys without a default are left out. `padding` are the constants that make results long, None for normal ones.
 
         Raises:
-            DataError: A value has another type.
+            DataError: a value that is checked has another type than its default.
         """
         self.data = {name: copy_json(config.get(name, default)) for name, default in defaults.items()}
 

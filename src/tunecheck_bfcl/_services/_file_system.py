@@ -134,7 +134,7 @@ def _endless() -> NoReturn:
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
-    """Yield all entries below a directory with their paths, each directory before its contents."""
+    """Yield all entries below a directory with their paths after `prefix`, each directory before its contents."""
     for name, entry in directory.contents.items():
         path = f"{prefix}/{name}"
         yield path, entry
@@ -219,7 +219,7 @@ class Volume:
         return self.current if name == "." and entry else entry
 
     def entry(self, name: str, command: str) -> Node:
-        """Return an entry of the current directory, or raise SimulatorError. `command` begins the message."""
+        """Return an entry of the current directory, or raise SimulatorError without one; `command` begins the text."""
         entry = self.find(name)
         if entry is None:
             raise SimulatorError(f"{command}: there is no '{name}' here")
@@ -333,7 +333,10 @@ class GorillaFileSystem(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`; of several roots the first is taken, as BFCL's data need.
+        """Start from the tree of a configuration, or an empty one.
+
+        Of several roots the first is taken, as BFCL's data need. With long context, files become longer and empty files
+        are added.
 
         Raises:
             DataError: the configured root is not a directory, or the tree is too large.

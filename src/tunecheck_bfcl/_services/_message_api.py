@@ -41,7 +41,11 @@ class MessageAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. Raises DataError for a malformed inbox or list of message ids."""
+        """Start from a configuration, with defaults for missing keys.
+
+        Raises:
+            DataError: the inbox or the list of message ids has the wrong form.
+        """
         self.start(config, _DEFAULTS)
 
         ids, inbox = self.data["generated_ids"], self.data["inbox"]

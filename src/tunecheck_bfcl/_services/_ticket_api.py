@@ -31,7 +31,7 @@ class TicketAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`."""
+        """Start from a configuration, with defaults for missing keys."""
         self.start(config, _DEFAULTS)
 
     @tool

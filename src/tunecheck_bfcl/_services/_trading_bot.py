@@ -34,7 +34,10 @@ class TradingBot(ConfiguredService):
     """
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. Numeric order ids become integers, because JSON has only texts as keys."""
+        """Start from a configuration, with defaults for missing keys.
+
+        Numeric order ids become integers, because JSON has only texts as keys.
+        """
         self.start(config, {**figures()["trading"]["defaults"], "random_seed": _SEED}, long_context)
 
         orders = self.data["orders"]

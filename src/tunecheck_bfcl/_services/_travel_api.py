@@ -42,7 +42,10 @@ class TravelAPI(ConfiguredService):
     """
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. Long context adds cards and bookings to the state."""
+        """Start from a configuration, with defaults for missing keys.
+
+        Long context adds cards and bookings to the state.
+        """
         self.start(config, _DEFAULTS, long_context)
         if long_context is not None:
             for name, constant in _EXTENSIONS.items():

@@ -34,7 +34,9 @@ class TwitterAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. The keys of tweets become numbers; those of comments stay text, as BFCL's data need.
+        """Start from a configuration, with defaults for missing keys.
+
+        The keys of tweets become numbers; those of comments stay text, as BFCL's data need.
 
         Raises:
             DataError: a value has the wrong type, a tweet is not an object, or its key is not a number.

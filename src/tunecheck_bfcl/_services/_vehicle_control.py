@@ -64,7 +64,10 @@ class VehicleControlAPI(ConfiguredService):
     """
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """See `Simulator.load`. Forces and the slope angle are kept outside the state, as in BFCL."""
+        """Start from a configuration, with defaults for missing keys.
+
+        Forces and the slope angle are kept outside the state, as in BFCL.
+        """
         self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
 
         # `data` becomes the state: it is filled again, with BFCL's names.
