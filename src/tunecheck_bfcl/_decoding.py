@@ -226,7 +226,7 @@ def _fold(node: ast.expr) -> Folded:
     try:
         return _fold_literals(node)
     except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise ValueError(f"the arithmetic fails: {error}") from None
+        raise ValueError(f"the arithmetic in an argument fails: {error}") from None
 
 
 def _fold_literals(node: ast.expr) -> Folded:
@@ -245,7 +245,7 @@ def _fold_literals(node: ast.expr) -> Folded:
         return [_fold_literals(element) for element in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_fold_literals(element) for element in node.elts)
-    raise ValueError("the arithmetic contains values that are not literals")
+    raise ValueError("the arithmetic in an argument contains values that are not literals")
 
 
 def _compute(operation: type, left: Folded, right: Folded) -> Folded:
@@ -256,13 +256,13 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
         TypeError, ArithmeticError, MemoryError: The operation fails.
     """
     if operation is ast.Mod and isinstance(left, (str, bytes)):
-        raise ValueError("the operator % on a text is not arithmetic")
+        raise ValueError("an argument uses the operator % on a text, which is not arithmetic")
 
     # The size is estimated before the operation, which could take hours: 9 ** 9 ** 9.
     if operation in (ast.Pow, ast.LShift) and isinstance(left, int) and isinstance(right, int):
         bits = right * left.bit_length() if operation is ast.Pow else right + left.bit_length()
         if bits > _MOST_BITS:
-            raise ValueError("a computed number is too large")
+            raise ValueError("a number computed in an argument is too large")
 
     if operation is ast.Mult:
         for repeated, count in ((left, right), (right, left)):
@@ -288,9 +288,9 @@ def _check_value(value: object) -> Folded:
         ValueError: The value is too large.
     """
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise ValueError("a computed number is too large")
+        raise ValueError("a number computed in an argument is too large")
     if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
-        raise ValueError("a computed text or list is too long")
+        raise ValueError("a text or list computed in an argument is too long")
     return value  # type: ignore[return-value]
 
 

@@ -87,7 +87,7 @@ def nodes_of(root: Node) -> list[Node]:
     while unvisited:
         node, depth = unvisited.pop()
         if depth > _DEEPEST:
-            raise UnreadableError("the text is nested too deeply")
+            raise UnreadableError(f"the text is nested deeper than {_DEEPEST} levels")
         nodes.append(node)
         unvisited += [(child, depth + 1) for child in reversed(node.children)]
     return nodes
@@ -308,7 +308,7 @@ def _added_items(node: Node, method: str, count: int) -> Iterator[list[object]]:
         values = [] if arguments is None else _items(arguments)
 
         if name is None or _text(name) != method or len(values) != count:
-            raise UnreadableError("the initializer of a collection may only add items")
+            raise UnreadableError("the {{ }} block of a Java collection may only add items")
         yield values
 
 

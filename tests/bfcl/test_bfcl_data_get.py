@@ -84,7 +84,7 @@ def test_a_wheel_with_another_digest_is_refused_and_nothing_is_left_behind(tmp_p
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"not a zip file at all"])
 def test_a_file_that_is_no_wheel_is_an_error_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.whl").write_bytes(content)
-    with pytest.raises(DataError, match="the wheel cannot be read"):
+    with pytest.raises(DataError, match=r"the wheel .* cannot be read: "):
         bfcl_download.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
 
 
@@ -93,7 +93,7 @@ def test_a_damaged_member_is_an_error_in_one_line(tmp_path: Path) -> None:
     damaged = bytearray(wheel.read_bytes())
     damaged[200] ^= 0xFF
     wheel.write_bytes(damaged)
-    with pytest.raises(DataError, match="the wheel cannot be read"):
+    with pytest.raises(DataError, match=r"the wheel .* cannot be read: "):
         bfcl_download.unpack_wheel(wheel, tmp_path / "out")
 
 

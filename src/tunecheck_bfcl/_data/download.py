@@ -167,4 +167,4 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
                 if path in _KEPT_TEXTS or (path.parts[:2] == ("bfcl_eval", "data") and path.suffix == ".json"):
                     archive.extract(name, folder)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise DataError(f"{wheel}: the wheel cannot be read: {error}") from None
+        raise DataError(f"the wheel {wheel} cannot be read: {error}; download it again") from None
