@@ -75,7 +75,7 @@ class RowBuilder:
             UnusableRowError: the entry and the answer do not belong together, or have another form.
         """
         if answer is not None and answer.get("id") != entry.get("id"):
-            datasets.refuse(f"the answer on this line has the id {answer.get('id')!r}; both files need the same ids in order")
+            datasets.refuse(f"the answer on this line has another id: {answer.get('id')!r}; get both files again")
 
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
