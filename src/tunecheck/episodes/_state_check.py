@@ -324,7 +324,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
     if len(result) != len(truth.turns):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded, but the ground truth has {len(truth.turns)}"
-        # If turns are missing, the last recorded one has failed. If there are too many, none has.
+        # If turns are missing, the last recorded turn has failed. If there are too many, no turn has.
         last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
         return failed_verdict("multi_turn:force_terminated", text, last_turn)
 
