@@ -51,7 +51,7 @@ def test_what_is_not_there_is_said(copy: Path, arguments: dict[str, Any], compla
 
 
 def test_a_limit_of_no_rows_is_refused(copy: Path) -> None:
-    with pytest.raises(ConfigurationError, match="limit must be at least 1 row, not 0"):
+    with pytest.raises(ConfigurationError, match="`limit` must be at least 1 row, not 0"):
         ids(None, limit=0, folder=copy)
 
 

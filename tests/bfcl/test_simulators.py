@@ -179,7 +179,7 @@ def test_entries_and_text_end_at_a_limit() -> None:
 def test_a_configuration_that_holds_itself_or_is_too_large_is_refused() -> None:
     endless = directory()
     endless["contents"]["again"] = endless
-    with pytest.raises(DataError, match="nested deeper"):
+    with pytest.raises(DataError, match="may be nested at most 100 levels deep"):
         find_simulator("GorillaFileSystem")().load({"root": {"w": endless}})
     with pytest.raises(DataError, match="too large"):
         shell(f=file("x" * 20_000_001))

@@ -212,7 +212,7 @@ def test_exceptions_of_unbounded_simulators_are_error_results_too() -> None:
 
 
 def test_an_operation_that_two_simulators_offer_is_refused_by_name() -> None:
-    with pytest.raises(PluginError, match="the simulators One and Two have a tool 'add' each"):
+    with pytest.raises(PluginError, match="the simulators One and Two both have a tool 'add'"):
         Backend({"One": Counter(), "Two": Counter()})
 
 

@@ -118,7 +118,7 @@ class ConversationTarget(EndpointTargetBase):
         """
         one_of(mode, get_args(CallMode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
-            raise ConfigurationError(f"`step_limit` must be a whole number of at least 1, not {step_limit!r}")
+            raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
 
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
