@@ -33,9 +33,8 @@ T = TypeVar("T")
 Where: TypeAlias = "str | Callable[..., str]"
 """Beginning of an error: a name, or a function from the path of a value to its place (`Document.where`)."""
 
-# Matches the end of "Expected `int`, got `str` - at `$.limits.concurrency`".
 _PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
-"""Matches the end of msgspec's message: the path of the value, or of the mapping whose key is wrong."""
+"""Matches the end of "Expected `int`, got `str` - at `$.limits.concurrency`": the path of the value or its mapping."""
 
 # A step of such a path: `.concurrency`, `[0]`, or `[...]` for any key of a mapping.
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -75,12 +74,11 @@ def read_as(
 ) -> T:
     """Return the value as an instance of `kind`, a Struct or any other type that msgspec supports.
 
-    `where` is the value's place for errors, or a function that returns the place of a key in the value. `above` is the
-    dotted path of the value inside a larger value.
+    `where` is the value's place for errors, or a function that returns the place of a path inside the value. `above` is
+    the dotted path of the value inside a larger value. `error` is the class of the error to raise.
 
     Raises:
-        ConfigurationError: (or `error`) the value does not fit; the text names the place, the key and the expected
-            type.
+        ConfigurationError: the value does not fit; the text names the place, the key and the expected type.
     """
     try:
         return convert_value(value, kind)
@@ -89,26 +87,29 @@ def read_as(
 
     # msgspec's message ends with the path of a value inside another one: "Expected `int`, got `str` - at
     # `$.limits.concurrency`" has the text "Expected `int`, got `str`" and the steps ["limits", "concurrency"].
-    found = _PLACE.search(problem)
-    text = problem if found is None else problem[: found.start()]
-    inner = "" if found is None else found["path"]
+    path_match = _PLACE.search(problem)
+    text = problem if path_match is None else problem[: path_match.start()]
+    inner = "" if path_match is None else path_match["path"]
     steps = [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(inner)]
 
     # For an unknown or missing key, the path leads to the mapping, and the text names the key.
-    key = _KEY.match(text)
-    named = [] if key is None else [key[2]]
-    path = "".join([above, inner, *(f".{name}" for name in named)]).lstrip(".")
-    key_path = f"{'a key of ' if found and found['of_key'] else ''}{path}: " if path else ""
+    key_match = _KEY.match(text)
+    key_names = [] if key_match is None else [key_match[2]]
+    path = "".join([above, inner, *(f".{name}" for name in key_names)]).lstrip(".")
+    # If a key itself has a wrong type, msgspec gives the path of its mapping.
+    is_about_key = path_match is not None and path_match["of_key"]
+    key_path = f"{'a key of ' if is_about_key else ''}{path}: " if path else ""
 
-    place = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *named)
+    place = where if isinstance(where, str) else where(*filter(None, above.split(".")), *steps, *key_names)
     problem = _in_words(text, path, [*_below(msgspec.inspect.type_info(kind), steps)])
     raise error(f"{place}: {key_path}{problem}") from None
 
 
 def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> str:
-    """Return msgspec's message about a value of one of these types in plain words, with a similar known key or word.
+    """Return msgspec's message `text` in plain words; for an unknown key or word, with a similar known one.
 
-    A long value is left out, below `auth` also a short one, which may be a secret.
+    `path` is the value's path, and `types` are the types that it may have. A value of more than 40 characters is not
+    shown. Below `auth`, where it may be a secret, the limit is 12.
     """
     if key := _KEY.match(text):
         known = [field.encode_name for kind in types for field in getattr(kind, "fields", ())]
@@ -150,19 +151,19 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
         yield from _below(kind.item_type, steps[1:])
     elif isinstance(kind, inspect.DictType):
         yield from _below(kind.value_type, steps[1:])
-    else:
+    else:  # a Struct has fields; other types have no inner values
         for field in getattr(kind, "fields", ()):
             if field.encode_name == steps[0]:
                 yield from _below(field.type, steps[1:])
 
 
 def read_fitting(value: object, kind: type[T], where: str) -> T:
-    """Return a value as an instance of `kind` without the parts that do not fit, such as of a file that was edited.
+    """Return a value as an instance of `kind`, without the parts that do not fit.
 
-    `where` is the value's place for errors.
+    For example, a user may have edited a file and given one key a wrong value. `where` is the value's place for errors.
 
     Raises:
-        ConfigurationError: No part of it fits.
+        ConfigurationError: no part of the value fits.
     """
 
     def fits(part: object) -> bool:
@@ -178,10 +179,10 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 
 
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
-    """Return a list with the value without its parts that do not fit; an empty list if nothing fits.
+    """Return a list with one item, the value without the parts that do not fit; an empty list if nothing fits.
 
-    A part is tested in its place, alone: an item as a list of one, an entry as a mapping of one. So the parts of
-    {"tags": {"a": "x", "b": 5}} that fit a mapping of texts are {"tags": {"a": "x"}}.
+    `fits` tells whether a value fits as a whole. It tests each item of a list as a list of one item, and each entry of
+    a mapping as a mapping of one entry. So {"tags": {"a": "x", "b": 5}} gives [{"tags": {"a": "x"}}] for texts.
     """
     if fits(value):
         return [value]
@@ -191,8 +192,8 @@ def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
 
     kept: dict[object, object] | list[object]
     if isinstance(value, dict):
-        parts = {key: _fitting(item, partial(entry_fits, key)) for key, item in value.items()}
-        kept = {key: part[0] for key, part in parts.items() if part}
+        fitting = {key: _fitting(part, partial(entry_fits, key)) for key, part in value.items()}
+        kept = {key: parts[0] for key, parts in fitting.items() if parts}
     elif isinstance(value, list):
         kept = [part for item in value for part in _fitting(item, lambda part: fits([part]))]
     else:

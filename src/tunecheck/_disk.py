@@ -42,20 +42,21 @@ def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
 
 
 def _open(path: str, flags: int, *, links: bool = False) -> int:
-    """Open a file for `open`, and return its descriptor; truncate it only after all checks; follow links if `links`.
+    """Open a file as the `opener` of Python's `open`; return its descriptor. With `links`, the path may be a link.
 
     Raises:
         OSError: the file cannot be opened, is not a regular file, or has a second name and would be written.
     """
     # O_TRUNC waits until all checks have passed: a refused file must keep its content.
     try:
-        kind = _NONBLOCKING if links else _NONBLOCKING_WITHOUT_LINKS
-        descriptor = os.open(path, (flags | kind) & ~os.O_TRUNC, 0o666)
+        added = _NONBLOCKING if links else _NONBLOCKING_WITHOUT_LINKS
+        descriptor = os.open(path, (flags | added) & ~os.O_TRUNC, 0o666)
     except OSError:
         _check_is_regular(Path(path).stat(follow_symlinks=links), path)  # its error is more precise than the system's
         raise
 
     try:
+        # On Windows, which has no O_NOFOLLOW, `os.open` follows a link: only the path shows it.
         status = os.fstat(descriptor) if links or hasattr(os, "O_NOFOLLOW") else os.lstat(path)
 
         _check_is_regular(status, path)
@@ -106,16 +107,17 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal; raises OSError like `open_regular`."""
-    with open(path, "rb", opener=_open) as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """Return an iterator over the lines of a file, each with its line end; long lines are an error.
+    """Return an iterator over the lines of a file, each with its line end.
 
     Raises:
-        OSError: a line is longer than `MOST_IN_A_LINE` (while iterating).
+        OSError: (while iterating) a line is longer than `MOST_IN_A_LINE` bytes.
     """
+    # A file below the limit has no line above it.
     return file if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE else _bounded_lines(file)
 
 
@@ -140,8 +142,8 @@ def irregular_file(folder: Path) -> str | None:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
-                    what = "a link" if entry.is_symlink() else "not a regular file"
-                    return f"{Path(entry.path).relative_to(folder).as_posix()} is {what}"
+                    kind = "a link" if entry.is_symlink() else "not a regular file"
+                    return f"{Path(entry.path).relative_to(folder).as_posix()} is {kind}"
     return None
 
 
@@ -223,15 +225,15 @@ def lock(path: Path, message_if_held: str) -> BinaryIO:
 def is_held(path: Path) -> bool:
     """Return True if a process holds the lock of a file, or if that cannot be tested.
 
-    False if no process holds it at one of two tries, or if there is no lock file.
+    Return False if this process gets the lock in one of two tries, or if there is no lock file.
     """
-    locked = _lock_path(path)
+    lock_file = _lock_path(path)
     try:
         # Network file systems can lock only a file that is open for writing.
-        with open_regular(locked, "r+b" if os.access(locked, os.W_OK) else "rb") as file:
+        with open_regular(lock_file, "r+b" if os.access(lock_file, os.W_OK) else "rb") as file:
             return not _locked_within(2, file)
     except OSError:
-        return locked.exists()
+        return lock_file.exists()
 
 
 def _lock_path(path: Path) -> Path:
@@ -246,10 +248,10 @@ def _locked_within(tries: int, file: BinaryIO) -> bool:
     """
     from filelock import lock_descriptor  # most commands lock nothing
 
-    for left in reversed(range(tries)):  # the number of further tries
+    for tries_left in reversed(range(tries)):
         if lock_descriptor(file.fileno(), blocking=False):
             return True
-        time.sleep(_LOCK_PAUSE_S if left else 0)
+        time.sleep(_LOCK_PAUSE_S if tries_left else 0)
     return False
 
 
@@ -265,7 +267,9 @@ def cache_folder() -> Path:
 
 
 def user_folder() -> Path:
-    """Return the folder of the user's trusted files and key: `TUNECHECK_CONFIG_DIR`, else the platform's.
+    """Return the folder of the user's trust records and key.
+
+    This is `TUNECHECK_CONFIG_DIR`, else the folder `tunecheck` in the platform's folder of configurations.
 
     Raises:
         OSError: the user has no home folder.

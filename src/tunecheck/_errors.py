@@ -110,7 +110,10 @@ class StopRunError(RunError):
 
 
 class RunInterruptedError(RunError):
-    """The run was interrupted (Ctrl-C, SIGTERM); the journal in its `folder` has the finished work."""
+    """The run was interrupted (Ctrl-C, SIGTERM); the journal in its `folder` has the finished work.
+
+    `resuming` is the command or call that finishes the run, for the text.
+    """
 
     def __init__(self, folder: Path | None = None, resuming: str = "") -> None:
         super().__init__(f"interrupted; go on with {resuming}" if resuming else "interrupted")
@@ -129,9 +132,9 @@ def error_text(error: BaseException) -> str:
 
 
 @contextmanager
-def raise_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
-    """Within this block, turn an OSError into an error of the given kind with the text `<what>: <failed>: <reason>`."""
+def raise_as(kind: type[TunecheckError], subject: object, failure: str = "cannot be read") -> Iterator[None]:
+    """Within this block, turn an OSError into an error of this kind: `<subject>: <failure>: <the system's reason>`."""
     try:
         yield
     except OSError as error:
-        raise kind(f"{what}: {failed}: {error.strerror or error}") from None
+        raise kind(f"{subject}: {failure}: {error.strerror or error}") from None

@@ -108,7 +108,7 @@ def as_faults(items: Iterable[object]) -> tuple[Fault, ...]:
 
 
 def _fault(item: object) -> Fault | None:
-    """Return an item as a fault with checked fields; None if it is none, or its code is empty or over-long."""
+    """Return an item as a fault with checked fields; None if it is no fault, or its code is empty or too long."""
     try:  # a user's instance may hold any values
         fault = convert_value(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
@@ -172,8 +172,8 @@ def title(code: str) -> str:
     titles = fault_titles()
     if code in titles:  # without loading plug-ins, which worker processes do not need
         return titles[code]
-    if of_plugin := _plugin_codes(tuple(sys.path)).get(code):
-        return of_plugin.title
+    if plugin_code := _plugin_codes(tuple(sys.path)).get(code):
+        return plugin_code.title
 
     head, _, kind = code.partition(".")
     kind = clean(kind.replace("_", " "), _LONGEST_CODE)
@@ -249,7 +249,8 @@ def _words(fault: Fault) -> str:
 
     # All other kinds of a wrong argument, such as `wrong_argument.number_as_text`.
     head, _, kind = fault.code.partition(".")
-    if head == "wrong_argument" and not (isinstance(fault.expected, _Unset) and isinstance(fault.actual, _Unset)):
+    has_value = not isinstance(fault.expected, _Unset) or not isinstance(fault.actual, _Unset)
+    if head == "wrong_argument" and has_value:
         if isinstance(fault.expected, str) and isinstance(fault.actual, str):
             expected, actual = _around_difference(fault.expected, fault.actual)
         else:
@@ -376,12 +377,14 @@ def verdict(
     """Return one metric's eight keys, in the order of Azure AI Evaluation's evaluators.
 
     A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
-    Empty properties are None, to keep rows small. The `faults` of a failed row are added to its properties, and give
-    the reason if there is none. A row that passes has no faults."""
+    Empty properties are None, to keep rows small. Only a failed row keeps its `faults`: they are added to its
+    properties, and give the reason if `reason` is None.
+    """
     if not_applicable:
         score, passed, status = None, None, "skipped"
 
-    if passed is False and (listed := as_faults(faults)):
+    listed = as_faults(faults) if passed is False else ()
+    if listed:
         reason = sentence(listed) if reason is None else reason
         properties = {**(properties or {}), "faults": to_json(listed)}
 
@@ -430,7 +433,7 @@ def fault_titles() -> Mapping[str, str]:
 
 @lru_cache(maxsize=4)
 def _plugin_codes(search_path: tuple[str, ...]) -> Mapping[str, Code]:
-    """Return the codes that plug-ins add; cached for each search path of modules, because every failed row asks."""
+    """Return the codes that plug-ins add; cached for each `sys.path`, because every failed row needs the codes."""
     return codes()
 
 
@@ -445,6 +448,7 @@ def cause_named(code: str) -> Code:
     if known := _table().causes.get(code) or causes().get(code):
         return known
 
+    # A code without a dot has no kind, and its title no colon.
     head, _, kind = code.partition(".")
     title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
     return Code(title, "model", _table().causes["wrong_argument.other"].advice)
@@ -463,12 +467,8 @@ def title_of_cause(code: str, title: str) -> str:
 
 def rank_of_cause(code: str) -> int:
     """Return a cause's place in the order in which causes are checked, from 0; unknown codes come last."""
-    return _cause_ranks().get(code, len(_cause_ranks()))
-
-
-@cache
-def _cause_ranks() -> dict[str, int]:
-    return {code: place for place, code in enumerate(_table().causes)}
+    ordered = [*_table().causes]
+    return ordered.index(code) if code in ordered else len(ordered)
 
 
 def order_causes(listed: Iterable[str]) -> list[str]:
@@ -520,7 +520,10 @@ def refuses(text: str) -> bool:
 
 
 def asks_back(text: str) -> bool:
-    """Return True if the end of a text asks the user for information, not only whether there is more to do."""
+    """Return True if the end of a text asks the user for information.
+
+    An offer such as "Is there anything else?" does not count.
+    """
     requests, offers = _patterns()["requests"], _patterns()["offers"]
     sentences = re.findall(_SENTENCE, text[-_END:])
     return any(requests.search(sentence) and not offers.search(sentence) for sentence in sentences)

@@ -51,7 +51,8 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigurationError(f"{path}: format_version is not a whole number above 0; restore the file from a copy")
+        problem = f"the key `{_VERSION}` is not a whole number above 0"
+        raise ConfigurationError(f"{path}: {problem}: restore the file from a copy")
     if version > FORMAT_VERSION:
         versions = f"{_VERSION} {version}; this version reads at most {FORMAT_VERSION}"
         raise NewerFileError(f"{path}: a newer Tunecheck wrote this file ({versions}): update tunecheck")
@@ -74,7 +75,7 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
         raise ConfigurationError(f"{path}: cannot be read: {error}; restore the file from a copy") from None
 
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path}: the file is not a JSON object; restore the file from a copy")
+        raise ConfigurationError(f"{path}: the file is not a JSON object: restore the file from a copy")
     check_version(content, path)
     return content
 
@@ -259,14 +260,13 @@ class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> Iterator[str]:
         """Yield notes for the user: how many answers have such calls, and both pass rates if they differ."""
-        how = "do not count" if self.reading == "strict" else "count"
+        effect, other = ("do not count", "lenient") if self.reading == "strict" else ("count", "strict")
         yield (
             f"{self.unparsed:,} of {self.answers:,} answers contain calls that the server did not parse. Production "
-            f"clients could not use these calls; with --calls {self.reading}, they {how}"
+            f"clients could not use these calls; with --calls {self.reading}, they {effect}"
         )
-        other = "lenient" if self.reading == "strict" else "strict"
-        for name, rates in self.pass_rates.items():
-            yield f"{name}: pass rate {rates[0]:.1%} with --calls {self.reading}, {rates[1]:.1%} with --calls {other}"
+        for name, (rate, other_rate) in self.pass_rates.items():
+            yield f"{name}: pass rate {rate:.1%} with --calls {self.reading}, {other_rate:.1%} with --calls {other}"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ def stable_arguments(thing: object) -> dict[str, JSON] | None:
     """
     try:
         arguments: dict[str, JSON] = json.loads(_data(_arguments(thing)))
-    except Exception:  # noqa: BLE001 - as above
+    except Exception:  # noqa: BLE001 - reading a user's object runs its code
         return None
     return arguments
 
@@ -91,12 +91,12 @@ def _data(value: object) -> str:
     """Return a plain value as JSON, with values from the environment replaced by their references.
 
     Raises:
-        TypeError: it contains an object.
+        TypeError: the value contains an object.
     """
     text = json.dumps(value, sort_keys=True)
-    # The reference counts, not the value of the variable.
-    for hidden, written in HIDDEN.items():
-        text = text.replace(json.dumps(hidden)[1:-1], json.dumps(written)[1:-1])
+    # The reference counts, not the value of the variable. `[1:-1]` removes the quotation marks of a JSON text.
+    for hidden, reference in HIDDEN.items():
+        text = text.replace(json.dumps(hidden)[1:-1], json.dumps(reference)[1:-1])
     return text
 
 
@@ -106,10 +106,11 @@ def _class(kind: type, seen: set[int]) -> JSON:
     `seen` has the ids of values already included, so that references in circles end.
     """
     owners = [owner for owner in kind.__mro__ if _package(owner) not in sys.stdlib_module_names]
-    others = [owner for owner in owners if not is_shipped(owner.__module__)]
-    parts: list[JSON] = [kind.scoring_version] if len(others) < len(owners) else []  # type: ignore[attr-defined]
+    user_classes = [owner for owner in owners if not is_shipped(owner.__module__)]
+    # If not all owners are user classes, one of them is ours and has a version.
+    parts: list[JSON] = [kind.scoring_version] if len(user_classes) < len(owners) else []  # type: ignore[attr-defined]
 
-    for owner in others:
+    for owner in user_classes:
         members = {name: _member(name, member, seen) for name, member in vars(owner).items()}
         parts.append([owner.__qualname__, {name: part for name, part in members.items() if part is not None}])
         parts.append(_source(owner))
@@ -163,8 +164,8 @@ def _fingerprint_of_value(value: object, seen: set[int]) -> JSON:
 def _code(code: CodeType) -> str:
     """Return a hash of bytecode that is the same in every process; docstrings do not count."""
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-    done = [[name, _code(value) if isinstance(value, CodeType) else _constant(value)] for name, value in steps]
-    return content_hash([done, code.co_varnames])
+    stable = [[name, _code(value) if isinstance(value, CodeType) else _constant(value)] for name, value in steps]
+    return content_hash([stable, code.co_varnames])
 
 
 def _constant(value: object) -> str:
@@ -185,9 +186,9 @@ def _package(thing: FunctionType | type) -> str:
 
 
 def _source(thing: FunctionType | type) -> str:
-    """Return what identifies the source of a function's module: a hash of it, and its package's version.
+    """Return a text that changes with the source of the module: the source's hash and its package's version.
 
-    For our own modules this is our version, for a script an empty text.
+    For a module of Tunecheck, this is Tunecheck's version; for a script, an empty text.
     """
     if is_shipped(thing.__module__):
         return __version__

@@ -75,9 +75,9 @@ def loads(text: bytes | str) -> JSON:
 
 
 def loads_part(text: bytes, keys: Container[str]) -> JSON:
-    """Read a JSON value; of an object, parse only the values of `keys`.
+    """Read a JSON value. If it is a long object, parse only the values of `keys`, which is faster.
 
-    Other values of a long text stay JSON text (`msgspec.Raw`), which is faster.
+    Its other values stay JSON text (`msgspec.Raw`). A short text is parsed as a whole.
 
     Raises:
         ValueError: the text is not JSON.
@@ -186,8 +186,9 @@ def dumps_line(value: object) -> bytes:
     Unicode has three more line ends that JSON allows in strings but at which some readers split; they are escaped.
     """
     text = _write(value, _encode)
-    for end, escaped in () if text.isascii() else _LINE_ENDS:
-        text = text.replace(end, escaped)
+    if not text.isascii():
+        for end, escaped in _LINE_ENDS:
+            text = text.replace(end, escaped)
     return text + b"\n"
 
 
@@ -231,7 +232,7 @@ Most values have one of these types, so `plain` does not call itself for them, w
 
 
 def _plain(value: object, path: _Steps, depth: int) -> JSON:
-    """Return the value as plain JSON types; `path` and `depth` are its place in the outermost value.
+    """Return the value as plain JSON types; `path` and `depth` are its place in the outermost value, for errors.
 
     Raises:
         TypeError: a part has no JSON form.
@@ -325,7 +326,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError("a name or value has half a character (a lone surrogate): remove it") from None
+        raise msgspec.ValidationError("a text has half a character (a lone surrogate): remove that half") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
@@ -427,9 +428,9 @@ def parse_path(text: str) -> ValuePath:
     while position < len(text):
         match = _STEP.match(text, position)
 
-        # A name needs a dot before it, except at the beginning.
+        # A name needs a dot before it, except at the beginning, where a dot is wrong.
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
-            raise ValueError(f"{text!r} is not a path such as messages[0].content: character {position + 1} is wrong")
+            raise ValueError(f"{text!r} is not a path such as messages[0].content: correct character {position + 1}")
 
         name, index, single, double = match.groups()
         steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))
@@ -461,9 +462,8 @@ def _step(value: object, step: str | int) -> object:
     """Return the value under a key, or at an index of a list; MISSING if there is none."""
     if isinstance(value, (dict, Mapping)):  # checking for dict first is much faster than checking for Mapping alone
         return value.get(step, MISSING) if isinstance(step, str) else value.get(str(step), MISSING)
-    if isinstance(value, (list, tuple)) and (
-        isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)
-    ):
+    is_index = isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)
+    if isinstance(value, (list, tuple)) and is_index:
         index = int(step)
         return value[index] if index < len(value) else MISSING
     return MISSING

@@ -107,7 +107,7 @@ class Threads(ThreadPoolExecutor):
         call: Call[T] = Call(partial(fn, *args, **kwargs) if args or kwargs else cast("Callable[[], T]", fn))
         with self._lock:
             if self._closed:
-                raise RuntimeError("no call can start, because the threads have ended")
+                raise RuntimeError("no call can start after `shutdown`: create new threads")
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()
@@ -136,7 +136,8 @@ class Threads(ThreadPoolExecutor):
     ) -> T:
         """Call a function in a thread and return what it returns; raise what it raises.
 
-        The time limit counts from `begun`'s value (None: not yet begun), by default from the start in a thread.
+        The time limit counts from the call's start in its thread. If `begun` is given, it returns another start of the
+        limit, such as that of the current item of a batch, or None if nothing has begun.
 
         Raises:
             LateError: the time limit is exceeded and the call is abandoned, or too many calls were abandoned before.
@@ -274,12 +275,12 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def end(self, first: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Await `first` in the loop, cancel the loop's other tasks and close it; then `ended` is done."""
+        """Call and await `first` in the loop if given, cancel the other tasks and close the loop; then set `ended`."""
         if not self.loop.is_closed():
             self.submit(self._wind_up(first))
 
     async def _wind_up(self, first: Callable[[], Awaitable[object]] | None) -> None:
-        """Await `first`, cancel all other tasks, and stop the loop; errors of `first` are ignored."""
+        """Call and await `first` if given, cancel all other tasks, and stop the loop; errors of `first` are ignored."""
         with contextlib.suppress(Exception):  # closing unused connections may fail
             if first is not None:
                 await first()
@@ -336,7 +337,7 @@ class _CallLoop(LoopThread):
         try:
             # No reply within the limit: either this call is slow, or some call blocks the loop.
             await asyncio.wait([reply], timeout=limit_s)
-            if not reply.done() and not await self._answers(min(limit_s, _PATIENCE_S)):
+            if not reply.done() and not await self._responds(min(limit_s, _PATIENCE_S)):
                 self._abandon()
 
             if self._blocked and reply.cancelled():
@@ -367,14 +368,14 @@ class _CallLoop(LoopThread):
         if task.cancelled():  # perhaps before it started
             _settle(reply, reply.cancel)
 
-    async def _answers(self, within_s: float) -> bool:
+    async def _responds(self, patience_s: float) -> bool:
         """Return True if the loop responds within this many seconds: then no call blocks it."""
-        answer = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
+        response = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
         try:
-            await asyncio.wait([answer], timeout=within_s)
-            return answer.done()
+            await asyncio.wait([response], timeout=patience_s)
+            return response.done()
         finally:
-            answer.cancel()
+            response.cancel()
 
     def _abandon(self) -> None:
         """Mark the loop as blocked and cancel the replies to all its calls."""
@@ -420,16 +421,16 @@ class UserLoop:
         self._blocked: Counter[str] = Counter()
 
     async def call(
-        self, who: str, function: Callable[[], Awaitable[T] | T], limit_s: float, threads: Threads | None = None
+        self, name: str, function: Callable[[], Awaitable[T] | T], limit_s: float, threads: Threads | None = None
     ) -> T:
-        """Call a function of user code in its own loop and return what it returns, awaited if needed.
+        """Call a function of user code in the user loop; return what it returns, awaited if needed.
 
-        With `threads`, a thread calls the function, and the loop only awaits what it returns. What the function raises
-        is raised. `who` names the function in counts of blocked loops.
+        With `threads`, one of these threads calls the function, and the loop only awaits what it returns. Exceptions of
+        the function are raised. `name` identifies the function, to count the loops that its calls have blocked.
 
         Raises:
             CancelledError: other code in the loop cancelled the call, or the caller's own task is cancelled.
-            LateError: the call exceeds its time limit, or too many earlier calls of `who` have blocked a loop.
+            LateError: the call exceeds its time limit, or too many earlier calls of this name have blocked a loop.
         """
         if threads is not None:
             value = await threads.call(function, limit_s)
@@ -437,11 +438,11 @@ class UserLoop:
                 return value
             # An awaitable can be awaited only once: if another call blocks the loop, the function is called again.
             returned = [value]
-            return await self.call(who, lambda: returned.pop() if returned else function(), limit_s)
+            return await self.call(name, lambda: returned.pop() if returned else function(), limit_s)
 
         shared = self._shared = self._shared or _CallLoop()
         try:
-            self._check(who)
+            self._check(name)
             return await shared.call(function, limit_s)
         except _LoopBlockedError:
             if self._shared is shared:
@@ -449,23 +450,23 @@ class UserLoop:
 
         # Some call blocks the shared loop. In a loop of its own, this one fails only if it is that call.
         async with self._alone:
-            self._check(who)
+            self._check(name)
             alone = _CallLoop()
             try:
                 return await alone.call(function, limit_s)
             except _LoopBlockedError:
-                self._blocked[who] += 1
+                self._blocked[name] += 1
                 raise LateError(f"the call took longer than its time limit of {limit_s:g} s") from None
             finally:
                 alone.end()
 
-    def _check(self, who: str) -> None:
-        """Refuse a further call of a function that has blocked event loops too often.
+    def _check(self, name: str) -> None:
+        """Refuse a further call of the function with this name if it has blocked event loops too often.
 
         Raises:
             LateError: five earlier calls still block.
         """
-        if self._blocked[who] >= _MOST_BLOCKED:
+        if self._blocked[name] >= _MOST_BLOCKED:
             blocking_calls = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
             raise LateError(f"no further call is made, because {blocking_calls}: use await for blocking work")
 

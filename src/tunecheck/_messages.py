@@ -158,8 +158,9 @@ def did_you_mean(name: str, known: Iterable[str], ending: str = "") -> str:
     such as a file extension, that is not compared.
     """
     names = sorted({*known} - {name})
-    if (near := suggest_names(name, names, ending)) or not names:
-        return near
+    suggestion = suggest_names(name, names, ending)
+    if suggestion or not names:
+        return suggestion
 
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
     return f"; known: {', '.join(names[:_MOST_LISTED])}{more}"

@@ -59,7 +59,7 @@ class Throughput:
 
     @property
     def rate(self) -> float | None:
-        """Return recent rows per second; the overall rate if no row finished recently; None before the first row."""
+        """Return the rows per second of the last 20 seconds, else of the whole run; None before the first snapshot."""
         return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
 
     def left_s(self, rows: int | None) -> float | None:
@@ -88,14 +88,14 @@ class ProgressBar:
         """Prepare a bar with this label; it appears with the first snapshot."""
         self._label = label
         self._console = console
-        self._rows_done = Throughput(clock)
+        self._throughput = Throughput(clock)
         self._bar: RichProgress | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Show a snapshot."""
         bar = self._bar or self._start(progress.rows)
 
-        rate, left = self._rows_done.texts_of(progress)
+        rate, left = self._throughput.texts_of(progress)
         task, done, rows, failed = bar.tasks[0].id, progress.finished, progress.rows, _errors_text(progress.failed)
         bar.update(task, completed=done, total=rows, rate=rate, failed=failed, left=left, remark=progress.remark)
 
@@ -128,21 +128,21 @@ class NotebookProgress:
         """Show an empty line with this label below the current cell."""
         from IPython.display import HTML, display
 
-        self._label, self._rows_done, self._html = clean(label, 60), Throughput(), HTML
+        self._label, self._throughput, self._html = clean(label, 60), Throughput(), HTML
         # Created here, in the cell's thread: the engine may run in another thread, which has no cell.
         self._shown: _NotebookDisplay = display(HTML(""), display_id=True)
 
     def __call__(self, progress: Progress) -> None:
         """Show a snapshot."""
-        from html import escape  # loads the names of all characters, too
+        from html import escape  # imported here because it loads a table of all entity names
 
-        rate, left = self._rows_done.texts_of(progress)
-        rows = "" if progress.rows is None else f" of {progress.rows:,}"
+        rate, left = self._throughput.texts_of(progress)
+        of_rows = "" if progress.rows is None else f" of {progress.rows:,}"
         failed = f"{progress.failed:,} with an error" if progress.failed else ""
-        about = (f"{progress.finished:,}{rows} rows", rate, failed, left, progress.remark)
-        bar = "" if not progress.rows else f'<progress max="{progress.rows}" value="{progress.finished}"></progress> '
+        parts = (self._label, f"{progress.finished:,}{of_rows} rows", rate, failed, left, progress.remark)
+        bar = f'<progress max="{progress.rows}" value="{progress.finished}"></progress> ' if progress.rows else ""
 
-        text = escape(" · ".join(clean(part) for part in (self._label, *about) if part))
+        text = escape(" · ".join(clean(part) for part in parts if part))
         self._shown.update(self._html(f"<div>{bar}{text}</div>"))
 
     def close(self) -> None:

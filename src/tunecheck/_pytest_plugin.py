@@ -82,6 +82,7 @@ def assert_no_regression(
     )
 
     comparison = compare_runs([base, run], Path(results_dir), settings)
+    # `against` has one entry per compared run; here there is only one.
     tested = [compared for compared in comparison.against[-1].tested if metric is not None or compared.primary]
 
     failed = [compared for compared in tested if not _holds(compared, margin)]

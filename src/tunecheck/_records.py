@@ -113,7 +113,7 @@ class RecordFile:
         with self._appending:
             line = memoryview(seal_record(record, self.count))
             if len(line) >= MOST_IN_A_LINE:
-                raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB: return less for a row")
+                raise RunError(f"{self.path}: a record is longer than {MOST_IN_A_LINE >> 20} MB: shorten its texts")
 
             written = 0
             try:
@@ -209,9 +209,9 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         if end < size:
             file.truncate(end)
 
-        last_line = _end_of_line(file, end - 1)
-        file.seek(last_line)
-        number = _number_of(file.read(end - last_line)) if end - last_line < MOST_IN_A_LINE else None
+        start = _end_of_line(file, end - 1)  # of the last whole line
+        file.seek(start)
+        number = _number_of(file.read(end - start)) if end - start < MOST_IN_A_LINE else None
 
         # If the last whole line is damaged, continue after the highest number in the file.
         if number is None:
@@ -242,10 +242,10 @@ class Damage:
     pieces: list[bytes] = field(default_factory=list)
 
     def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
-        """Add a place of damage: its `broken` lines with their line numbers, or only that records are missing.
+        """Add a place of damage: its `broken` lines with their line numbers, or a gap without lines.
 
-        `missing` is the number of records between the undamaged ones, `before` the line that follows the place, None at
-        the end of the file.
+        `missing` is the number of records that the place lacks. `before` is the number of the next undamaged line, or
+        None at the end of the file.
         """
         if broken:
             first, last = broken[0][0], broken[-1][0]
@@ -258,10 +258,11 @@ class Damage:
 
     def __str__(self) -> str:
         """Return `3 records are damaged or missing (line 7, at the end)`, with at most five places."""
-        more = f", and at {plural(left, 'place')} more" if (left := len(self.places) - _MOST_PLACES) > 0 else ""
-        are = "is" if self.lost == 1 else "are"
-        where = f"{', '.join(self.places[:_MOST_PLACES])}{more}"
-        return f"{plural(self.lost, 'record')} {are} damaged or missing ({where})"
+        hidden = len(self.places) - _MOST_PLACES
+        more = f", and at {plural(hidden, 'place')} more" if hidden > 0 else ""
+        verb = "is" if self.lost == 1 else "are"
+        places = f"{', '.join(self.places[:_MOST_PLACES])}{more}"
+        return f"{plural(self.lost, 'record')} {verb} damaged or missing ({places})"
 
 
 class WholeRecords:
@@ -288,7 +289,7 @@ class WholeRecords:
         """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
         self._file.seek(0)
 
-        offset, expected = 0, 0  # of the next line, and the number of the next record
+        offset, expected = 0, 0  # the next line's offset and the next record's number
         broken: list[tuple[int, bytes]] = []
         least_records = self._least_records
 
@@ -321,7 +322,7 @@ class WholeRecords:
         return self.damage
 
     def accept(self, lost: int) -> None:
-        """Accept the loss of up to this many records so far, so that it is no damage; a larger loss still is."""
+        """Forget the damage so far if at most this many records are lost."""
         if self.damage.lost <= lost:
             self.damage = Damage()
 
@@ -350,11 +351,11 @@ class Journal(RecordFile):
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row.
 
-        If the response equals the text or the calls, the record has only one of the two, and says so.
+        The record leaves out `text` or `tool_calls` if this column equals `response`; `same` then names the column.
         """
         out = dict(columns)
+        # Columns in another order could not be restored in their order.
         others = files.FIRST_COLUMNS[1:] if [*out][:3] == files.FIRST_COLUMNS else []
-        # The response equals the text or the calls, so one of the two need not be written.
         same = next((name for name in others if out[name] is not None and out[name] == out["response"]), None)
         if same is not None:
             del out[same]
@@ -399,5 +400,5 @@ class Journal(RecordFile):
         self._append(files.Stopped(list(settled), list(not_asked)))
 
     def _append(self, record: object, *rows: int) -> int:
-        """Append a record about the rows with these indices; return its offset."""
+        """Append a record about the rows with these indices, which only a subclass uses; return its offset."""
         return self.append(record)

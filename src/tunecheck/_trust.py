@@ -59,7 +59,7 @@ class Trust:
         paths = tuple(Path(path).expanduser().resolve() for path in allowed)
         for path in paths:
             if not path.exists():
-                raise ConfigurationError(f"--trust {path}: there is no such file or folder")
+                raise ConfigurationError(f"--trust {path}: there is no such file or folder: correct the path")
         return cls(allowed=paths, on_code=on_code)
 
     def of(self, *files: Path) -> Trust:
@@ -81,10 +81,10 @@ class Trust:
         return file.resolve().is_relative_to(self.workspace)
 
     def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
-        """Check that a file may be loaded for the use that `act` describes in the error, as in "would run code".
+        """Check that a file may be loaded. `act` says in the error what would happen, such as "run code".
 
-        The file may be loaded if the user typed its name or trusts it. Names in files of the workspace may also refer
-        to files below its `folder`, unless `never`. If the file is code of the workspace, `on_code` is called.
+        The file may be loaded if the user typed its name or trusts it. Unless `never`, names in files of the workspace
+        may also refer to files below its `folder`. If the file is code of the workspace, `on_code` is called.
 
         Raises:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow
@@ -96,7 +96,7 @@ class Trust:
             is_namer_trusted = self.in_workspace(namer) or is_remembered(namer)
             may_load = is_namer_trusted and not never and file.is_relative_to(self.workspace / folder)
             if not may_load:
-                # A file of the workspace that an untrusted file names: to approve that file is enough.
+                # If only the naming file lacks trust, the user needs to approve only that one.
                 approve_namer = not is_namer_trusted and not never and self.in_workspace(file)
                 raise self.refusal(f"would {act} ({self._short_path(file)})", namer if approve_namer else file)
 
@@ -111,7 +111,7 @@ class Trust:
         naming_file, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
             f"{naming_file} {use}, but your command does not name that file: allow this once with --trust {shown}, "
-            f"or until {shown} changes with `tunecheck trust {shown}`"
+            f"or with `tunecheck trust {shown}` until the content changes"
         )
 
     def _is_allowed(self, path: Path) -> bool:
@@ -136,7 +136,8 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
 
     if not files or len(files) > _MOST_FILES:
-        raise ConfigurationError(f"{path}: {'over 10,000 files: trust a smaller folder' if files else 'has no file'}")
+        problem = f"over {_MOST_FILES:,} files: trust a smaller folder" if files else "no files: name another path"
+        raise ConfigurationError(f"{path} has {problem}")
     try:
         folder = _records_folder()
         for private in (folder.parent, folder):  # `mode` does not hold for parents
@@ -146,7 +147,8 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"cannot save trust: {error.filename or path}: {error.strerror or error}") from None
+        reason = f"{error.filename or path}: {error.strerror or error}"
+        raise ConfigurationError(f"the approval cannot be saved: {reason}") from None
     return records
 
 
@@ -177,7 +179,7 @@ def signature(content: JSON) -> str | None:
 
 
 def is_signed(content: JSON, seal: str | None) -> bool:
-    """Return True if `seal` is this user's signature of the content; False without a signature or key."""
+    """Return True if `seal` is this user's signature of the content; False without a `seal` or a key."""
     key = _key()
     return key is not None and seal is not None and hmac.compare_digest(_sealed(key, content).encode(), seal.encode())
 

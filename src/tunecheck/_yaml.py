@@ -124,7 +124,7 @@ def parse_document(
         hint = next((hint for part, hint in _HINTS.items() if part in problem), "is this a YAML file?")
         raise ConfigurationError(f"{place}: not YAML: {problem} ({hint})") from None
     except (ValueError, OverflowError) as error:  # a numeric escape or directive out of range
-        raise ConfigurationError(f"{name}: not YAML: {error}") from None
+        raise ConfigurationError(f"{name}: not YAML: {error} (correct the escape or directive)") from None
     except yaml.reader.ReaderError as error:
         line, column = plain.count("\n", 0, error.position), error.position - plain.rfind("\n", 0, error.position)
         place = f"{name}, line {line + 1}, column {column}"
@@ -144,7 +144,7 @@ def _decode(text: str | bytes, name: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{name}, line {line} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+        raise ConfigurationError(f"{name}, line {line} is not UTF-8 (byte {error.start}): write UTF-8 text") from None
 
 
 _HINTS = {
@@ -196,7 +196,7 @@ class _Loader(yaml.SafeLoader):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise _NodeError(deep, f"the YAML is nested deeper than {MAX_DEPTH} levels")
+            raise _NodeError(deep, f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer levels")
 
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
@@ -212,10 +212,10 @@ class _Values:
         self._nodes = 0
 
     def value(self, node: yaml.Node, path: KeyPath) -> JSON:
-        """Return a node as plain data; `path` leads to it, and its line is noted there.
+        """Return a node as plain data, and store its line in `self.lines` under its `path` in the document.
 
         Raises:
-            _NodeError: it has a tag or is a number that JSON cannot hold, or the document is too deep or too large.
+            _NodeError: the node has a tag or is a number that JSON cannot hold, or the document is too deep or large.
         """
         self.lines[path] = node.start_mark.line + 1
 
@@ -226,7 +226,7 @@ class _Values:
             raise _NodeError(node, f"the YAML has more than {limit}: shorten the YAML, or use fewer aliases")
 
         if len(path) > MAX_DEPTH:
-            raise _NodeError(node, f"the YAML is nested deeper than {MAX_DEPTH} levels")
+            raise _NodeError(node, f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer levels")
 
         # Any explicit tag but !!str of a text could make an object of another type.
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
@@ -237,7 +237,7 @@ class _Values:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         assert isinstance(node, yaml.ScalarNode)
-        if node.tag == _STR_TAG or node.style is not None:  # quoted
+        if node.tag == _STR_TAG or node.style is not None:  # a text that is tagged, quoted, or a block
             # PyYAML reads "\ud83d\ude00", JSON's escape of one character, as two halves.
             return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
 

@@ -187,7 +187,7 @@ class TestPaths:
 
     @pytest.mark.parametrize("text", [".a", "a..b", "a.", "a[", "a[x]", "a[-1]", "[0]a", "a]", "a['b", "a[0]b"])
     def test_mistakes_are_refused(self, text: str) -> None:
-        with pytest.raises(ValueError, match=r"is not a path such as .*: character"):
+        with pytest.raises(ValueError, match=r"is not a path such as .*: correct character"):
             parse_path(text)
 
     def test_lead_nowhere_or_to_null(self) -> None:

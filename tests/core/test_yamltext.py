@@ -66,7 +66,7 @@ def test_a_whole_number_of_thousands_of_digits_is_refused() -> None:
 
 
 def test_what_is_not_utf_8_is_named_with_its_line() -> None:
-    with pytest.raises(ConfigurationError, match=r"x, line 2 is not UTF-8 \(byte 7\)"):
+    with pytest.raises(ConfigurationError, match=r"x, line 2 is not UTF-8 \(byte 7\): write UTF-8 text"):
         yamltext.parse_yaml(b"a: 1\nb:\xff", "x")
 
 
@@ -191,7 +191,7 @@ def test_a_part_of_a_larger_value_keeps_its_place() -> None:
     "value", [{"\ud83d": 1}, {"by_name": {"a": {"count": "\ud83d"}}}, {"items": [{"\ud83d": 1}]}], ids=str
 )
 def test_half_of_a_character_where_it_cannot_be_is_a_mistake_like_any_other(value: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"^x: a name or value has half a character"):
+    with pytest.raises(ConfigurationError, match=r"^x: a text has half a character"):
         read_as(value, _Outer, "x")
 
 

@@ -125,7 +125,8 @@ class _CommandGroup(click.Group):
 
         for word in self.list_commands(ctx):
             name = " ".join([*self._words, word])
-            title = "Commands" if self._words or word in _MAIN else "More commands" if name in _commands() else "Groups"
+            other = "More commands" if name in _commands() else "Groups"
+            title = "Commands" if self._words or word in _MAIN else other
             sections.setdefault(title, []).append((word, helps.get(name, "")))
 
         for title, rows in sections.items():

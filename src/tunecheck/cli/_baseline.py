@@ -252,13 +252,12 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
 
     repeat = max(options.repeat or 1, new.info.trials)
 
-    # Metrics that are no pass rates have no power, because the variance of their values is unknown.
+    # Only pass rates have a power: the variance of other metrics is unknown. Every run meets a margin of 1.
     rates = rates if margin < 1 else {}
     power = tuple(_power_on(name, rate, base.info.trials, margin, repeat) for name, rate in rates.items())
 
     settings = replace(settings, cluster=options.cluster)
-    lasting_name = _lasting_name(name, base, options.folder)
-    return Base(lasting_name, base.info.id, settings, options.folder, power, better)
+    return Base(_lasting_name(name, base, options.folder), base.info.id, settings, options.folder, power, better)
 
 
 def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options, flag: str) -> None:
@@ -280,7 +279,10 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
-    """Return a name that finds the base after this run has started, unlike `last`: the base's id or folder."""
+    """Return a name that finds the base after this run has started, unlike `last`: the base's id or folder.
+
+    Results of another program, which have no id, keep their name.
+    """
     if base.info.source != "run":
         return name
     place = Path(base.info.place)
@@ -288,7 +290,7 @@ def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
 
 
 def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) -> None:
-    """Check that each gate is on one of the `decided` metrics, which rows so far can decide: the run may stop early.
+    """Check that each gate is on one of the `decided` metrics. Only these can be decided before all rows are done.
 
     Raises:
         ConfigurationError: a gate's metric needs all rows, such as a weighted mean.
@@ -356,8 +358,10 @@ class Power(Result, frozen=True):
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
     """Return the pass rates among the gated metrics and slices by name: the base's value on each paired row."""
+    # The new run has no metrics yet, so the base stands for both.
     metrics, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     values = {metric.name: pair.sides(metric.key) for metric in metrics if metric.tested}
+    # `passes` names the pass/fail column of a metric. A pass rate is its own.
     return {name: sides.base for name, sides in values.items() if sides.metric.passes == sides.metric.name}
 
 

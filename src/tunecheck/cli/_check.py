@@ -138,6 +138,7 @@ def _endpoint_lines(examination: endpoints.Examination, definition: endpoints.De
         skipped = f", {counts['skip']} skipped" if counts["skip"] else ""
         yield f"{counts['pass']} checks passed, {counts['warn']} to look at, {counts['fail']} failed{skipped}"
         yield ""
+        # Adjacent checks with the same finding share one entry.
         for finding, checks in groupby(examination.findings, lambda check: examination.findings[check]):
             yield f"{finding.status}  {', '.join(checks)}: {finding.evidence}"
             if finding.advice:
@@ -184,15 +185,16 @@ def find_unusable_rows(dataset: datasets.Dataset) -> tuple[dict[str, dict[str, s
     for problem, place_by_id in [*places.items()]:
         count = len(place_by_id)
         more = f" and {count - _MOST_PLACES:,} more" if count > _MOST_PLACES else ""
-        where = f"{plural(count, 'row')} ({', '.join(islice(place_by_id.values(), _MOST_PLACES))}{more})"
+        rows = f"{plural(count, 'row')} ({', '.join(islice(place_by_id.values(), _MOST_PLACES))}{more})"
 
+        # A problem of all rows may be meant: their columns are mapped later, or they are for other evaluators.
         in_all_rows = count == row_count
         may_be_meant = in_all_rows and (_MAP in problem or not dataset.defaults.evaluators)
         if problem.startswith(_NO_TOOLS) or may_be_meant:
-            where = f"note: all {row_count:,} rows" if in_all_rows and row_count > 1 else f"note: {where}"
+            rows = f"note: all {row_count:,} rows" if in_all_rows and row_count > 1 else f"note: {rows}"
             del places[problem]
 
-        lines.append(clean(f"{where}: {problem}", 600))
+        lines.append(clean(f"{rows}: {problem}", 600))
     return places, lines
 
 
@@ -248,7 +250,7 @@ class _RowCheck:
         for evaluator in self._evaluators:
             try:
                 evaluator.bind(columns, self._columns_of_answers)
-            except ColumnMissingError as error:
+            except ColumnMissingError as error:  # its text begins with the evaluator and a colon
                 yield f"cannot be scored: {str(error).partition(': ')[2]}; add the column, or map another one"
 
         with suppress(ValueError):  # reported with the definitions

@@ -84,7 +84,7 @@ def check_output(option: str, name: str | None) -> None:
 
     path = Path(name)
     if not name or path.is_dir():
-        raise ConfigurationError(f"{option} {name or '(empty)'} is not the path of a file: give one that is no folder")
+        raise ConfigurationError(f"{option} {name or '(empty)'} is not the path of a file: name a file, not a folder")
     if not path.parent.is_dir():
         raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist: make it first")
 

@@ -163,11 +163,14 @@ class Gate:
 
         percent = str(self).replace(" ", "") + "%"
         share = str(replace(self, required=self.required / 100)).replace(" ", "")
-        remedy = f": write '{percent}' or '{share}'" if 1 < self.required <= 100 else ""
-        raise self._error(f"{self.metric} lies between 0 and 1, not at {self.required:g}{remedy}")
+        remedy = f"write '{percent}' or '{share}'" if 1 < self.required <= 100 else "write a number from 0 to 1"
+        raise self._error(f"{self.metric} lies between 0 and 1, not at {self.required:g}: {remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
-        """Return True if the gate's metric lies between 0 and 1: a pass rate, a cause's share, or as it declares."""
+        """Return True if the gate's metric lies between 0 and 1.
+
+        Pass rates and shares of causes do, and metrics that an evaluator declares as binary or with the range [0, 1].
+        """
         from tunecheck.evaluators._base import Evaluator
         from tunecheck.pipeline._mapping import declared_metrics
 
@@ -176,7 +179,7 @@ class Gate:
         if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
             return isinstance(evaluators[self.metric], Evaluator)
 
-        # Both names may contain dots.
+        # Names of evaluators and of metrics may contain dots, so whole names are compared.
         metric = self.metric.removesuffix("_score")
         declared = [(f"{name}.{each.name}", each) for name, own in evaluators.items() for each in declared_metrics(own)]
         return any(name == metric and (each.kind == "binary" or each.range == [0, 1]) for name, each in declared)
@@ -232,10 +235,10 @@ class Gate:
         return GateOutcome(str(self), value, met, remark, found_as=found, required_as=required)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
-        """Return the key of the gate's metric: itself, or of an evaluator its pass rate, else its main mean.
+        """Return the key of the gate's metric among `metrics`; None if its evaluator scored no row.
 
-        For example `rouge.f1` for `rouge.f1`, and `match.binary_aggregate` for `match`. None if the evaluator scored no
-        row.
+        A gate may name the key itself, such as `rouge.f1`, or an evaluator. For an evaluator such as `match`, the key
+        is that of its pass rate, `match.binary_aggregate`, else that of its main mean.
 
         Raises:
             ConfigurationError: there is no such metric.
@@ -265,6 +268,7 @@ def _rate_text(rate: float, required: float) -> str:
     For example, a rate of 0.79996 with 0.8 required is `79.996%`, because `80.0%` would seem to be enough.
     """
     texts = [f"{rate:.{digits}%}" for digits in range(1, 12)]
+    # The product is positive if the rounded rate, without its percent sign, is on the same side as the rate.
     on_same_side = (text for text in texts if (float(text[:-1]) / 100 - required) * (rate - required) > 0)
 
     return next(on_same_side, texts[0])
@@ -322,15 +326,9 @@ def check_base(options: Options) -> None:
         (undecided is not None and options.against is None, f"--undecided {needed} --undecided out"),
         (options.until_decided and options.against is None, f"--until-decided {needed} --until-decided out"),
         (base is not None and options.better_than is not None, "give only one of --no-worse-than and --better-than"),
-        (
-            base is not None and margin is None,
-            f"--no-worse-than {base} needs --margin, e.g. 0.02 for a loss of two points",
-        ),
+        (base is not None and margin is None, f"--no-worse-than {base} needs --margin, e.g. 0.02 for two points"),
         (base is None and margin is not None, "--margin needs --no-worse-than RUN: name the run to compare with"),
-        (
-            margin is not None and not 0 <= margin < math.inf,
-            f"--margin {margin!r} is not a margin: write a number of 0 or more",
-        ),
+        (margin is not None and not 0 <= margin < math.inf, f"--margin {margin!r}: write a number of 0 or more"),
     )
     for is_wrong, problem in problems:
         if is_wrong:

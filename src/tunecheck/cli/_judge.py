@@ -227,7 +227,7 @@ def _figures(calibration: Calibration) -> Table:
 
 
 def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """Yield the table's rows, if there are any, on scores against numeric labels and on the best threshold."""
+    """Yield rows of the table of figures: scores against numeric labels, and the best threshold, if there are any."""
     scores, best = calibration.scores, calibration.threshold
 
     if scores is not None:
@@ -243,7 +243,7 @@ def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
 
 
 def _value_and_interval(figure: Kappa | Estimate) -> tuple[str, str]:
-    """Return a figure's value as text, a dash without one; then its interval and remark as text, "" without both."""
+    """Return two texts: the figure's value, or a dash without one; and its interval and remark, "" without both."""
     interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
     value = _NOTHING if figure.value is None else f"{figure.value:.2f}"
     return value, "; ".join(part for part in (interval, clean(figure.remark or "", 200)) if part)

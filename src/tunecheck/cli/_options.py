@@ -322,6 +322,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     def position(option: OptionField) -> tuple[bool, int]:
         """Return a sort key: arguments first, then options by panel; a command's own panels have the number -1."""
         panel = option.panel
+        # False sorts before True, so arguments come first.
         return not option.positional, _PANELS.index(panel) if panel in _PANELS else -1
 
     return {option.name: option for option in sorted(ordered, key=position)}

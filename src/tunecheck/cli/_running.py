@@ -120,7 +120,7 @@ def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
 def run_arguments(
     options: ResumableOptions, title: str, **more: Unpack[evaluation.RunArguments]
 ) -> evaluation.RunArguments:
-    """Return the arguments that all commands pass to a run, and `more` of this command.
+    """Return the arguments that all commands pass to a run, and the arguments `more` of this command.
 
     The progress bar shows `title`, unless the run has a name.
     """
@@ -307,21 +307,22 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         return
 
     options = declared.option_fields(type(stored))
-    acting = [
+    flags = [
         options[name].flag
         for name, value in stored.given().items()
         if _needs_trust(options[name], value, getattr(given, name), trust)
     ]
-    if acting:
+    if flags:
         command = f"{invocation.typed} {command_line(['--trust', place])}"
-        flags = ", ".join(acting)
-        raise UntrustedError(f"{owner} sets {flags}, which need consent: type them, or accept all with:  {command}")
+        problem = f"{owner} sets {', '.join(flags)}, which need consent"
+        raise UntrustedError(f"{problem}: give these options in the command, or accept all with:  {command}")
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
-    """Return True unless the option has no effect, the user typed it, or the value is harmless by the module's table.
+    """Return True if the value of an option from a file or run needs the user's consent. `trust` is the trust in it.
 
-    `trust` is the trust in the file or run with the value.
+    `typed` is the value in the user's command. No consent is needed if the option has no effect outside of the run's
+    results, if the user typed the option, or if the value is harmless.
     """
     from tunecheck.endpoints._definition import check_named
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S
@@ -504,11 +505,11 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> endpoints.En
     Raises:
         ConfigurationError: the definition does not exist, is wrong, or is not trusted.
     """
-    seeded = {} if seed is None else {"seed": seed}
+    seeds = {} if seed is None else {"seed": seed}
     if is_embedded(name):
         embedded = yamltext.parse_yaml(endpoints.default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
-        return endpoints.load_endpoint({**embedded, **seeded}, name=SIMULATED)
+        return endpoints.load_endpoint({**embedded, **seeds}, name=SIMULATED)
 
     endpoint = endpoints.load_endpoint(name, trust=trust)
     # Only simulated endpoints have a seed.
@@ -517,4 +518,4 @@ def load_named(name: str, trust: Trust, seed: int | None = None) -> endpoints.En
 
     # The seed must be in the definition before the endpoint is made: load it again with the seed.
     definition = endpoints.read_definition(name)
-    return endpoints.load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)
+    return endpoints.load_endpoint({**definition.data, **seeds}, name=definition.name, workspace=definition.folder)

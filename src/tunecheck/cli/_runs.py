@@ -41,7 +41,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
     if options.runs is None and (options.verify or options.remove):
         raise ConfigurationError(f"--{'verify' if options.verify else 'remove'} needs runs: give run ids, or `last`")
 
-    if options.runs is None:
+    if options.runs is None:  # `list_runs` yields the oldest run first
         return _list([*list_runs(options.folder)][::-1][: options.limit], options)
 
     named = [find_run(name, options.folder) for name in options.runs]
@@ -54,9 +54,9 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 
 def _list(runs: list[Run], options: RunsOptions) -> int:
-    """Print a line for each run, or a JSON list; return the exit code."""
+    """Print some lines for each run, or a JSON list; return the exit code."""
     listed = [results.describe_run(run) for run in runs]
-    # Runs of another machine look killed, because no process of this one holds their journal.
+    # A run in progress on another machine looks killed here, because no local process holds its journal.
     killed = {line.id: line for line in listed if line.status == "killed"}
     mirror = mirror_at(options.folder) if killed else None
     for run_id in mirror.running(killed) if mirror is not None else ():

@@ -57,7 +57,7 @@ class ResultsOptions(CommandOptions):
 
     @property
     def place(self) -> list[str]:
-        """Return the option that locates the folder of runs; empty for the default folder."""
+        """Return `--results-dir` and its value as words of a command line; empty for the default folder."""
         return [] if self.results_dir is None else ["--results-dir", self.results_dir]
 
     @contextmanager
@@ -74,10 +74,10 @@ class ResultsOptions(CommandOptions):
             print(clean(line, 2_000), file=sys.stderr)
 
         # Both machines would write to one journal if two resumed the same run.
-        resumed = self.given().get("resume")
+        run_to_resume = self.given().get("resume")
         with open_mirror(str(self.results_dir)).kept(tell, whole=self.whole_storage) as claim:
-            if resumed is not None:
-                claim(find_run(resumed, self.folder).id)
+            if run_to_resume is not None:
+                claim(find_run(run_to_resume, self.folder).id)
             yield
 
 
@@ -126,8 +126,8 @@ class DecisionOptions(ComparingOptions):
         return {"guards": _guards(self.guard or []), **{name: getattr(self, name) for name in names}}
 
 
-def _guards(given: Sequence[str]) -> dict[str, float]:
-    """Return the accepted loss by metric or slice, read from `--guard NAME:MARGIN` texts.
+def _guards(texts: Sequence[str]) -> dict[str, float]:
+    """Return the accepted loss by metric or slice, from the `NAME:MARGIN` texts of `--guard`.
 
     For example `{"match[domain=refund]": 0.05}` for `["match[domain=refund]:0.05"]`. The last colon separates the
     margin, because values of slices may contain colons.
@@ -136,13 +136,13 @@ def _guards(given: Sequence[str]) -> dict[str, float]:
         ConfigurationError: a text has no name or no margin of 0 or more.
     """
     margins = {}
-    for text in given:
-        name, _, written = text.rpartition(":")
-        margin = math.nan
+    for text in texts:
+        name, _, number = text.rpartition(":")
+        margin = math.nan  # for a text that is no number; it fails the check below
         with suppress(ValueError):
-            margin = float(written)
+            margin = float(number)
         if not name or not 0 <= margin < math.inf:
-            raise ConfigurationError(f"--guard {text!r} is not NAME:MARGIN with a margin of 0 or more, as match:0.02")
+            raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN, with a margin of 0 or more, as match:0.02")
         margins[name] = margin
     return margins
 

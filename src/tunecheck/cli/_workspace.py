@@ -60,8 +60,8 @@ def init(options: InitOptions, invocation: Invocation) -> int:
                 (folder / name).write_bytes(content)
             print(f"{'made' if is_new else 'kept'}  {folder / name}")
 
-    where = "" if folder == Path() else f"cd {folder} && "
-    print(f"try it:  {where}tunecheck evaluate --dataset val.jsonl")
+    change_folder = "" if folder == Path() else f"cd {folder} && "
+    print(f"try it:  {change_folder}tunecheck evaluate --dataset val.jsonl")
     return DONE
 
 
@@ -96,11 +96,12 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 def _extensions_by_origin() -> dict[str, dict[str, list[Candidate]]]:
     """Return extensions by plug-in and kind; those of other packages and of workspace files come last."""
     origins: dict[str, dict[str, list[Candidate]]] = {plugin.name: {} for plugin in installed_plugins()}
-    for candidate in (candidate for kind in kinds() for candidate in discover(kind)):
-        origin = "this workspace" if candidate.file else "small packages"
-        if candidate.plugin is not None:
-            origin = candidate.plugin.name
-        origins.setdefault(origin, {}).setdefault(candidate.kind, []).append(candidate)
+    for kind in kinds():
+        for candidate in discover(kind):
+            origin = "this workspace" if candidate.file else "small packages"
+            if candidate.plugin is not None:
+                origin = candidate.plugin.name
+            origins.setdefault(origin, {}).setdefault(kind, []).append(candidate)
     return origins
 
 
@@ -158,8 +159,8 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
 
     Approvals are files in your configuration folder; remove one to withdraw it.
     """
-    for file, mark in remember(options.path):
-        print(f"trusted  {clean(file)}  ({clean(mark)})")
+    for file, record in remember(options.path):
+        print(f"trusted  {clean(file)}  ({clean(record)})")
     return DONE
 
 
@@ -183,13 +184,14 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     from tunecheck.datasets._reading import file_source, locate, training_form
 
     known = datasets.forms()
-    if options.form is None:
-        form = training_form(file_source(locate(str(options.source), [])))
-        if form is None:
-            advice = f"name the form with --from ({', '.join(known)}), or use a file of rows unconverted"
-            raise ConfigurationError(f"{options.source}: the first record has no known form: {advice}")
-    elif (form := known.get(options.form)) is None:
+    form = known.get(options.form or "")
+    if form is None and options.form is not None:
         raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
+
+    form = form or training_form(file_source(locate(str(options.source), [])))
+    if form is None:
+        advice = f"name the form with --from ({', '.join(known)}), or use a file of rows unconverted"
+        raise ConfigurationError(f"{options.source}: the first record has no known form: {advice}")
 
     if options.graders is not None:
         if form.with_graders is None:

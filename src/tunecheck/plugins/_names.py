@@ -102,7 +102,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
         try:
             plugin = point.load()
             if not isinstance(plugin, interface.Plugin):
-                raise TypeError(f"{point.value} is a {type(plugin).__name__}, not a tunecheck.plugins.Plugin")
+                raise TypeError(f"{point.value} is a {type(plugin).__name__}: name a tunecheck.plugins.Plugin instead")
             plugins.append(replace(plugin, distribution=distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
@@ -116,6 +116,7 @@ def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
     """Return why a registered plug-in cannot be loaded: its package is missing, or loading raised this error."""
     package = point.module.partition(".")[0]
     problem = f"{point.value} does not load: {type(error).__name__}: {' '.join(str(error).split())}"
+    # The module that was not found is the plug-in's own, or a package that contains it.
     if isinstance(error, ModuleNotFoundError) and f"{point.module}.".startswith(f"{error.name}."):
         problem = f"the package {package} is not installed"
     return AbsentPlugin(point.name, package, problem)
@@ -172,7 +173,8 @@ def find(
         raise PluginError(f"there is no {name!r} among the {kind}{hint}")
 
     # A judge and the workspace's prompt for it may share a name; discover() lists the judge first.
-    if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
+    is_judge_with_prompt = len(named) == 2 and _is_prompt_of(named[1], named[0])
+    if len(named) > 1 and not is_judge_with_prompt:
         origins = f"{named[0].origin} and {named[1].origin}"
         raise PluginError(f"two {kind} have the name {name!r} ({origins}): rename or remove one of them")
 
@@ -193,8 +195,9 @@ def check(candidate: Candidate, trust: Trust) -> None:
     Raises:
         ConfigurationError: the source may not load the file.
     """
-    if (file := candidate.file) is not None:
-        trust.check(file, f"load {candidate.name!r} of the {candidate.kind}", folder=file.parent.name)
+    if candidate.file is not None:
+        folder = candidate.file.parent.name
+        trust.check(candidate.file, f"load {candidate.name!r} of the {candidate.kind}", folder=folder)
 
 
 def load(candidate: Candidate) -> object:
@@ -260,6 +263,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
                 yield Candidate(kind, path.stem, str(path), partial(load_offer, path), path)
 
     if kind == "evaluators":
+        # The name of such an extension is a pattern of files: `prompty/*.prompty`.
         for maker in _plugin_candidates("evaluator_files"):
             for path in _files(workspace, maker.name):
                 yield Candidate(kind, path.stem, str(path), partial(_load_with_path, maker, path), path)

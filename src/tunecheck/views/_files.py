@@ -193,22 +193,22 @@ def _html_table(table: Table) -> str:
 
     title, below = (f"<p>{_escape_sentence(text)}</p>" if text else "" for text in (table.title, table.below))
     body = "".join(line("td", row) for row in table.rows[:_MOST_ROWS])
-    more = len(table.rows) - _MOST_ROWS
-    left = f"<p>and {more:,} more</p>" if more > 0 else ""
+    hidden = len(table.rows) - _MOST_ROWS
+    more = f"<p>and {hidden:,} more</p>" if hidden > 0 else ""
 
-    return f"{title}<table><thead>{line('th', table.heads)}</thead><tbody>{body}</tbody></table>{left}{below}"
+    return f"{title}<table><thead>{line('th', table.heads)}</thead><tbody>{body}</tbody></table>{more}{below}"
 
 
 def _chart(intervals: Sequence[Interval]) -> str:
     """Return an SVG of at most 30 intervals on one axis with a line at 0; "" if no interval has a value."""
-    drawn = [line for line in intervals if line.value is not None][:_MOST_INTERVALS]
+    drawn = [interval for interval in intervals if interval.value is not None][:_MOST_INTERVALS]
     if not drawn:
         return ""
 
     # The axis also contains 0, where a line is drawn.
-    bounds = [bound for line in drawn for bound in (line.value, line.low, line.high, 0.0) if bound is not None]
-    low, high = min(bounds), max(bounds)
-    scale = (_WIDTH - _LABELS - 20) / ((high - low) or 1.0)
+    values = [0.0, *(value for shown in drawn for value in (shown.value, shown.low, shown.high) if value is not None)]
+    low, high = min(values), max(values)
+    scale = (_WIDTH - _LABELS - 20) / ((high - low) or 1.0)  # pixels per unit; all values may be 0
 
     def x_of(value: float) -> str:
         return f"{_LABELS + 10 + (value - low) * scale:.1f}"
@@ -225,12 +225,12 @@ def _chart(intervals: Sequence[Interval]) -> str:
 
 def _lines(intervals: Sequence[Interval], x_of: Callable[[float], str]) -> Iterator[str]:
     """Yield each interval's label, line and dot in SVG; `x_of` converts a value to an x-coordinate."""
-    for number, line in enumerate(intervals):
+    for number, interval in enumerate(intervals):
         y = _LINE * number + _LINE // 2 + 2
-        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(line.label, 32)}</text>'
+        yield f'<text x="0" y="{y + 4}" fill="currentColor">{_escape_sentence(interval.label, 32)}</text>'
 
-        if line.low is not None and line.high is not None:
-            ends = f'x1="{x_of(line.low)}" x2="{x_of(line.high)}" y1="{y}" y2="{y}"'
+        if interval.low is not None and interval.high is not None:
+            ends = f'x1="{x_of(interval.low)}" x2="{x_of(interval.high)}" y1="{y}" y2="{y}"'
             yield f'<line {ends} stroke="#3b7dd8" stroke-width="3"/>'
-        if line.value is not None:
-            yield f'<circle cx="{x_of(line.value)}" cy="{y}" r="5" fill="#3b7dd8"/>'
+        if interval.value is not None:
+            yield f'<circle cx="{x_of(interval.value)}" cy="{y}" r="5" fill="#3b7dd8"/>'

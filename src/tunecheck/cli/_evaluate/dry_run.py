@@ -119,7 +119,8 @@ def estimate(execution: Execution) -> RunEstimate:
 
     for row in execution.dataset.rows():
         estimated.rows += 1
-        if "call" not in kinds:  # only that matters, and reading a kind parses calls
+        # One row that needs a call decides the primary metric. Reading a row's kind is slow, so the search then ends.
+        if "call" not in kinds:
             kinds.add(row_kind(row.values, {}))
         expected = ground_truth(row.values, {})
         length = None if expected is None else _length(expected)
@@ -127,9 +128,10 @@ def estimate(execution: Execution) -> RunEstimate:
         if execution.target is not None:
             _add_question(estimated, execution.target, row, length)
 
-        # A judge's prompt contains the answer: a recorded one, or one as long as the ground truth.
+        # A judge's prompt contains the answer: a recorded one (None), or one as long as the ground truth.
+        answer_length = None if execution.target is None else length or 0
         for judge in judges:
-            _add_judgement(estimated.judges[judge.name], judge, row, None if execution.target is None else length or 0)
+            _add_judgement(estimated.judges[judge.name], judge, row, answer_length)
 
     names = [evaluator.name for evaluator in execution.evaluators]
     declared = execution.settings.primary or execution.dataset.defaults.primary
@@ -138,10 +140,10 @@ def estimate(execution: Execution) -> RunEstimate:
     return estimated
 
 
-def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: int | None) -> None:
-    """Add the estimated calls for a row's answer, which is expected to have this many characters (None: unknown).
+def _add_question(estimated: RunEstimate, target: Target, row: Row, answer_length: int | None) -> None:
+    """Add to `estimated` the calls for a row's answer, which is expected to have `answer_length` characters.
 
-    A row for which no request can be made is counted as unaskable.
+    The length is None if it is unknown. A row for which no request can be made is counted as unaskable.
     """
     endpoint = getattr(target, "endpoint", None)
     assert isinstance(endpoint, Endpoint)
@@ -156,32 +158,33 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, expected: in
         estimated.problem = estimated.problem or f"{row.id}: {error}"
         return
 
-    answered = None if expected is None or not requests else math.ceil(expected / len(requests))
+    received = None if answer_length is None or not requests else math.ceil(answer_length / len(requests))
     for request in requests:
         sent = _length([list(request.messages), list(request.tools or ())])
-        _add_call(estimated.asked, endpoint, request, sent, answered)
+        _add_call(estimated.asked, endpoint, request, sent, received)
 
 
-def _add_judgement(judged: Spending, judge: BoundEvaluator, row: Row, answer: int | None) -> None:
-    """Add the judge's estimated calls for a row; nothing if it would make none or cannot be called.
+def _add_judgement(spending: Spending, judge: BoundEvaluator, row: Row, answer_length: int | None) -> None:
+    """Add the judge's estimated calls for a row to `spending`; nothing if it would make none or cannot be called.
 
-    `answer` is the expected length of an answer that is not recorded yet, None if it is recorded.
+    `answer_length` is the expected number of characters of the row's answer; None if the answer is recorded.
     """
     prompt = judge.function
     assert isinstance(prompt, PromptyEvaluator)
     with contextlib.suppress(Exception):  # the run reports rows that cannot be judged
-        request = prompt.expected_request(**judge.bind(row.values, {} if answer is None else _UNKNOWN_ANSWER))
+        request = prompt.expected_request(**judge.bind(row.values, {} if answer_length is None else _UNKNOWN_ANSWER))
         if request is not None:
-            sent = (answer or 0) + _length([dict(message) for message in request.messages])
+            sent = (answer_length or 0) + _length([dict(message) for message in request.messages])
             for _ in range(prompt.samples):
-                _add_call(judged, prompt.endpoint, request, sent, _JUDGEMENT)
+                _add_call(spending, prompt.endpoint, request, sent, _JUDGEMENT)
 
 
-def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent: int, answered: int | None) -> None:
-    """Add an estimated call: `sent` characters in the request, `answered` in the answer (None: unknown)."""
+def _add_call(spending: Spending, endpoint: Endpoint, request: ChatRequest, sent: int, received: int | None) -> None:
+    """Add an estimated call: `sent` characters in the request, `received` in the answer (None: unknown)."""
     limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
-    usage, price = expected_usage(sent, limit, answered), endpoint.price
-    spending.count_calls(usage, *((None, None) if price is None else (cost_of(usage, price), price.currency)))
+    usage, price = expected_usage(sent, limit, received), endpoint.price
+    cost, currency = (None, None) if price is None else (cost_of(usage, price), price.currency)
+    spending.count_calls(usage, cost, currency)
 
 
 def _length(value: object) -> int:

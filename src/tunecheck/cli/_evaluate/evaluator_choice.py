@@ -125,7 +125,8 @@ def _check_settings(
 
     for key, value in settings.items():
         # Without --judge, `model` may be a parameter of the evaluator's own.
-        if key in given or key == "model_config" or (given and key == "model"):
+        is_judge_model = key in given or key == "model_config" or (given and key == "model")
+        if is_judge_model:
             raise ConfigurationError(f"--set {name}.{key} cannot set the model of a judge: name the model with --judge")
 
         if key not in named and not takes_any:
@@ -189,7 +190,7 @@ def _by_owner(
 def _resolve_references(name: str, value: JSON) -> JSON:
     """Return the value of the setting `evaluator.parameter` with its references to the environment resolved.
 
-    Fingerprints and files keep the references, by `HIDDEN`.
+    Each secret is added to `HIDDEN`, so that fingerprints and files contain its reference instead.
 
     Raises:
         ConfigurationError: a secret is written out, or is too short to be masked in output.
@@ -208,9 +209,9 @@ def _resolve_references(name: str, value: JSON) -> JSON:
         if not reference["plain"]:
             secret = os.environ[reference["name"]].strip()
             if len(secret) < masking.LEAST_ECHO:
-                remedy = f"if the value is not secret, write ${{env:{reference['name']}:plain}}"
-                raise ConfigurationError(f"--set {name!r}: the secret {reference[0]} is too short to mask; {remedy}")
-            # Fingerprints contain this text: another value gives another one, but the value cannot be read from it.
+                remedy = f"use a longer one, or write ${{env:{reference['name']}:plain}} if the value is not secret"
+                raise ConfigurationError(f"--set {name!r}: the secret {reference[0]} is too short to mask: {remedy}")
+            # Fingerprints contain this text. It changes with the secret, but does not reveal the secret.
             HIDDEN[secret] = f"{reference[0]} {masking.trace(secret)}"
 
     return resolved

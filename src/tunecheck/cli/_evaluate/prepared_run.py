@@ -132,7 +132,7 @@ class PreparedRun:
     @property
     def is_gated(self) -> bool:
         """Return True if a gate affects the exit code."""
-        return bool(self.gates) or (self.options.max_error_rate, self.options.against) != (None, None)
+        return bool(self.gates) or self.options.max_error_rate is not None or self.options.against is not None
 
     @property
     def label(self) -> str:
@@ -175,7 +175,7 @@ class PreparedRun:
         return self._start_on_data(evaluation.prepare_run, self.source)
 
     def _start_on_data(self, run: Callable[..., R], source: AnswerSource) -> R:
-        """Call the function with the data, the target, the run's name, the number of trials and all settings.
+        """Call `run` with the data, the target, the run's name, the number of trials and all settings.
 
         Without `--name`, a run of the data `val` and the endpoint `my-endpoint` is called `val-my-endpoint`.
         """
@@ -185,7 +185,7 @@ class PreparedRun:
         return self._start(on_data, data.name)
 
     def _start(self, run: Callable[..., R], title: str) -> R:
-        """Call the function with the evaluators and settings of this run; `title` is shown while it runs."""
+        """Call `run` with the evaluators and settings of this run; the progress bar shows `title`."""
         given = {name: value for name, value in self.options.given().items() if name in _SCORING_OPTIONS}
         shared = running.run_arguments(self.options, title, max_cost=self.options.max_cost, trust=self.trust)
         return run(evaluators=self.evaluators, evaluator_config=self.config, **given, **shared)
@@ -217,7 +217,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
-        raise ConfigurationError(f"{given.config}: results_dir cannot be remote here: type --results-dir az://…")
+        raise ConfigurationError(f"{given.config}: `results_dir` cannot be remote here: type --results-dir az://…")
 
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give only one of them")
@@ -287,7 +287,7 @@ def each_endpoint(options: Options) -> list[Options]:
         if getattr(options, name) is not None:
             raise ConfigurationError(f"--{name.replace('_', '-')} works with one endpoint only: name one endpoint")
 
-    # `--name nightly` becomes `nightly-iteration-6` and `nightly-iteration-7`.
+    # `--name nightly` becomes `nightly-iteration-6` and `nightly-iteration-7`; without --name, the name stays None.
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
     return [replace(run, name=run.name and f"{run.name}-{endpoint_name(run)}") for run in runs]
 
@@ -370,7 +370,7 @@ def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...
     """Prepare a run that sends a data set's rows to the chosen source of answers."""
     source = choose_source(options, dataset, trust)
 
-    # Names of evaluators that come from the data are trusted only as far as its file, its sidecar first.
+    # The data's evaluators are trusted only as far as its files. Errors name the first file: the sidecar, here.
     names = options.evaluators or source.dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
 
@@ -405,22 +405,25 @@ def _prices(options: ModelOptions) -> Prices:
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 
-def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
-    """Return the evaluators with these names, made with `--set`, `--names`, the judge and the prices."""
-    given = {} if options.names is None else {"call_check.names": options.names}
-    return chosen_evaluators(options, names, {**given, **(options.set or {})}, trust, naming)
+def _evaluators(options: Options, names: Sequence[str], trust: Trust, names_trust: Trust) -> dict[str, object]:
+    """Return the evaluators with these names, made with `--set`, `--names`, the judge and the prices.
+
+    `names_trust` is the trust in the source of the names.
+    """
+    dots = {} if options.names is None else {"call_check.names": options.names}
+    return chosen_evaluators(options, names, {**dots, **(options.set or {})}, trust, names_trust)
 
 
 def chosen_evaluators(
-    options: ModelOptions, names: Sequence[str], settings: Mapping[str, JSON], trust: Trust, naming: Trust
+    options: ModelOptions, names: Sequence[str], settings: Mapping[str, JSON], trust: Trust, names_trust: Trust
 ) -> dict[str, object]:
     """Return evaluators by name, made with their settings, the model of `--judge` and the prices of `--prices`.
 
-    `naming` is the trust in the source of the names.
+    `names_trust` is the trust in the source of the names, `trust` that of the command.
     """
     judge = None if options.judge is None else running.load_named(options.judge, trust)
     own_settings = evaluator_choice.settings_by_evaluator(settings, names)
-    evaluators = evaluator_choice.make_evaluators(names, own_settings, judge, naming)
+    evaluators = evaluator_choice.make_evaluators(names, own_settings, judge, names_trust)
 
     prices = _prices(options)
     for evaluator in evaluators.values():
@@ -447,8 +450,8 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
         names = ",".join(manifest.evaluators) if command else "a,b"
         raise ConfigurationError(f"run {run.id} comes from {starter}: name its evaluators with --evaluators {names}")
 
-    used = ("set", "names", "mapping", "judge", "prices")
-    recorded = running.options_of_run(options, run, trust, invocation, among=used)
+    inherited = ("set", "names", "mapping", "judge", "prices")
+    recorded = running.options_of_run(options, run, trust, invocation, among=inherited)
     return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
@@ -490,10 +493,10 @@ class AnswerSource:
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
-    """Return the source of answers, by the table of the module.
+    """Return the source of answers: a column that an option or the mapping names, else an endpoint.
 
-    The source's data set has the command's settings of conversations. If its rows are conversations and the data names
-    no target, their target is `conversation`.
+    The endpoint is that of the command, else of the data, else the simulated one. The source's data set has the
+    command's settings of conversations; if its rows are conversations without a target, it gets `conversation`.
 
     Raises:
         ConfigurationError: the options name two sources, or no such column or endpoint exists.
@@ -507,10 +510,8 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
 
     if dataset.defaults.target is None and reference is not None and reference.source == "data":
         if options.endpoint is not None:
-            raise ConfigurationError(
-                f"--endpoint has no effect, because the response is mapped to {response}: leave --endpoint out, "
-                "or score the endpoint's answers with --mapping response='${target.response}'"
-            )
+            advice = "leave --endpoint out, or score its answers with --mapping response='${target.response}'"
+            raise ConfigurationError(f"--endpoint has no effect, because `response` is mapped to {response}: {advice}")
         _refuse_trials(options, f"the mapping response={response}")
         return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
 
@@ -520,8 +521,8 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         trust = trust.of(*(dataset.files[::-1] if named else [running.WORKSPACE_SIMULATED]))
 
     endpoint = running.load_named(named or running.SIMULATED, trust, options.seed)
-    embedded = named is None and running.is_embedded(running.SIMULATED)
-    label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
+    is_embedded = named is None and running.is_embedded(running.SIMULATED)
+    label = "the embedded simulated endpoint" if is_embedded else f"endpoint {endpoint.name}"
 
     defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
     dataset = dataset.with_defaults(defaults)

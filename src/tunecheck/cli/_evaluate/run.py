@@ -67,7 +67,8 @@ class _EndedRun:
 def run_command(given: Options, invocation: Invocation) -> int:
     """Evaluate one endpoint, or several one after another; print the results and return the exit code.
 
-    With several, the first code by the module's order counts. With `--dry-run`, only estimates are printed.
+    If several runs end differently, the first of these codes counts: failed, gate not met, undecided, done. With
+    `--dry-run`, only estimates are printed.
 
     Raises:
         TunecheckError: the options are wrong, a run fails, or an option of a plug-in fails after the runs.
@@ -99,7 +100,7 @@ def run_command(given: Options, invocation: Invocation) -> int:
 def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) -> _EndedRun:
     """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
     options = prepared.options
-    # Plug-ins refuse a wrong destination before the first call.
+    # `before_run` refuses a wrong destination before the first call, and returns what to do with the finished run.
     added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
     after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]

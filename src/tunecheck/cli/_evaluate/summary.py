@@ -28,7 +28,7 @@ from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, whole_number
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.cli._gates import End, GateOutcome, end_of
+from tunecheck.cli._gates import End, GateOutcome, Groups, Metrics, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
 from tunecheck.runs._store import stopped_text
@@ -52,9 +52,6 @@ _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
     "not met": ("gate NOT met", "bad"),
     "undecided": ("gate UNDECIDED", "warn"),
 }
-
-Metrics = Mapping[str, JSON]
-"""Metrics as in `metrics.json`, over all rows or one group: `{"match.binary_aggregate": 0.674, …}`."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class RunPage:
         return plural(self.result.row_count, results.unit_of(self.result.metrics))
 
     @property
-    def groups(self) -> Mapping[str, Mapping[str, Metrics]]:
+    def groups(self) -> Groups:
         """Metrics by group, `{column: {value: metrics}}`, without the kinds of rows."""
         return {column: values for column, values in self.result.by_group.items() if column != "row_kind"}
 
@@ -162,6 +159,7 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> views.View:
     """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
+    # From a tuple for each run to a list of each part.
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     by_label = _cells_by_label(pages, screens)
     primary = next(iter(by_label), "")
@@ -381,14 +379,17 @@ def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequ
 
 
 def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> views.Table:
-    """Return a table of gates: the verdict after the `run`'s name, then what was required and what was found."""
+    """Return a table of gates: the verdict, then what was required and what was found.
+
+    `run` is a text before each verdict, such as the run's name with a colon.
+    """
     rows = []
     for outcome in outcomes:
         remark = f" ({clean(outcome.remark, 2_000)})" if outcome.remark else ""
-        gate = views.Words(clean(outcome.required_text, 100), foreign=True)
+        required = views.Words(clean(outcome.required_text, 100), foreign=True)
         verdict, style = _VERDICTS[outcome.end]
         found = f", found {outcome.found_text}{remark}"  # in one cell: a column of its own would be narrow and long
-        rows.append((views.Words(run + verdict, style), ("required ", gate, found)))
+        rows.append((views.Words(run + verdict, style), ("required ", required, found)))
 
     return views.Table(("", ""), rows, "ll")
 
@@ -546,7 +547,7 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
 
     # Means come before `scored_count`, and sums after it.
     first_count = keys.index("scored_count") if "scored_count" in keys else len(keys)
-    main = [key for key in (PASS_RATE, evaluator.primary, name) if key in keys][:1]
+    main = [key for key in (PASS_RATE, evaluator.primary, name) if key in keys][:1]  # a list of at most one key
     repeated = {f"{key}{ending}" for key in keys for ending in REPEATED}
     if main == [PASS_RATE] and _is_binary(evaluator, evaluator.primary):
         repeated.add(str(evaluator.primary))  # the mean of a binary metric equals its pass rate
@@ -575,17 +576,16 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 
 
 def _share(rate: JSON, rows: JSON) -> str:
-    """Return a pass rate, such as `85 of 102 (83.3%)`; only the percentage if some scored rows have no result.
+    """Return a pass rate, such as `85 of 102 (83.3%)`; `–` for a value that is no rate.
 
-    Some rows have none if no whole number of them gives the rate. Return `–` for a value that is no rate.
+    If no whole number of the rows gives exactly this rate, some of them have no result: return only the percentage.
     """
     if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
         return "–"
 
-    passed = round(rate * rows) if isinstance(rows, int) else 0
-    if not isinstance(rows, int) or not rows or passed / rows != rate:
-        return f"{rate:.1%}"
-    return f"{passed:,} of {rows:,} ({rate:.1%})"
+    if isinstance(rows, int) and rows and round(rate * rows) / rows == rate:
+        return f"{round(rate * rows):,} of {rows:,} ({rate:.1%})"
+    return f"{rate:.1%}"
 
 
 def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:
