@@ -132,7 +132,7 @@ def _in_words(text: str, path: str, types: Sequence[msgspec.inspect.Type]) -> st
 
 
 def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[msgspec.inspect.Type]:
-    """Yield the types at a path inside a type; a union yields each of its types.
+    """Yield the types at the path `steps` inside a type; a union yields each of its types.
 
     The path ["limits", "concurrency"] in a config with `limits: Limits` gives the type of `concurrency` in Limits. The
     types of a mapping's values and of a list's items are the same for every key and index.

@@ -83,7 +83,7 @@ def _arguments(thing: object) -> dict[str, object]:
 
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
-        raise TypeError(f"a {type(thing).__name__} keeps state outside of its attributes, so it has no fingerprint")
+        raise TypeError(f"a {type(thing).__name__} keeps state outside of its attributes: give it a dict `arguments`")
     return vars(thing)
 
 
@@ -120,7 +120,8 @@ def _class(kind: type, seen: set[int]) -> JSON:
 def _member(name: str, member: object, seen: set[int]) -> JSON:
     """Return the fingerprint of a class's method or constant; None for other members and unreadable values.
 
-    The object in memory counts, because its file may have changed since the import.
+    The object in memory counts, because its file may have changed since the import. `seen` has the ids of values
+    already included.
     """
     # Static methods, class methods and properties wrap the function.
     function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
@@ -152,7 +153,10 @@ def _function(function: FunctionType, seen: set[int]) -> JSON:
 
 
 def _fingerprint_of_value(value: object, seen: set[int]) -> JSON:
-    """Return the fingerprint of a function, class or constant that other code uses; None for other values."""
+    """Return the fingerprint of a function, class or constant that other code uses; None for other values.
+
+    `seen` has the ids of values already included; a function adds those of the values that it uses.
+    """
     try:
         if isinstance(value, FunctionType):
             return [_function(value, seen), _source(value)]

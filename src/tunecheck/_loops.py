@@ -115,7 +115,7 @@ class Threads(ThreadPoolExecutor):
 
     def _start_where_needed(self) -> None:
         """Start a thread if a call waits for one and fewer than the maximum run; the lock must be held."""
-        if self._idle < 0 and self._count < self._most:
+        if self._idle < 0 and self._count < self._most:  # below 0, calls wait for a thread
             self._count += 1
             self._idle += 1
             threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
@@ -365,7 +365,7 @@ class _CallLoop(LoopThread):
     def _end_call(self, reply: asyncio.Future[Any], task: asyncio.Task[None]) -> None:
         """Forget a call that has ended; if it was cancelled, cancel the caller's reply, too."""
         del self._tasks[reply]
-        if task.cancelled():  # perhaps before it started
+        if task.cancelled():  # perhaps before it started: then nothing else settles the reply
             _settle(reply, reply.cancel)
 
     async def _responds(self, patience_s: float) -> bool:

@@ -59,7 +59,7 @@ class Throughput:
 
     @property
     def rate(self) -> float | None:
-        """Return the rows per second of the last 20 seconds, else of the whole run; None before the first snapshot."""
+        """Return the rows per second of the last 20 seconds, or of the whole run if that is 0; None if unknown."""
         return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
 
     def left_s(self, rows: int | None) -> float | None:
@@ -151,9 +151,10 @@ class NotebookProgress:
 
 
 def progress_of(wanted: bool | ProgressCallback | None, label: str) -> ProgressCallback | None:
-    """Return the function to call with progress: the caller's own, a display, or None for no progress.
+    """Return the function to call with progress: the caller's own, a display with this label, or None for no progress.
 
-    `wanted` is a function, True (a bar, or in a notebook a line), False, or None: only a notebook shows a line.
+    `wanted` is a function, True (a bar, or in a notebook a line), False (no display), or None (a line in a notebook, no
+    display elsewhere).
     """
     if wanted is not None and not isinstance(wanted, bool):
         return wanted

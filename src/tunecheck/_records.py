@@ -142,7 +142,7 @@ class RecordFile:
             self._problem = "an earlier record could not be written"
 
     def _sync_each_second(self) -> None:
-        """Sync new records to the disk every second until the file is closed, and note if it was removed."""
+        """Sync new records to the disk every second until the file is closed; refuse further ones if it was removed."""
         while not self._closed.wait(_SYNC_EVERY_S):
             # No name leads to the file any more, so its records would be lost at the end of the run.
             if not os.fstat(self._file.fileno()).st_nlink:

@@ -184,7 +184,8 @@ class UserCalls:
         if is_shipped(cls.__module__):
             return
         for name in cls.awaited:
-            if inspect.iscoroutinefunction(method := vars(cls).get(name)):
+            method = vars(cls).get(name)
+            if inspect.iscoroutinefunction(method):
                 setattr(cls, name, _in_user_loop(method))
 
         cls.close = _closing(cls.close)  # type: ignore[method-assign]
@@ -225,13 +226,17 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
 
     @functools.wraps(close)
     async def closed(self: UserCalls) -> None:
-        """Close the object in its user loop, then close that loop and forget it."""
+        """Close the object in the user loop of the running event loop, then close that user loop.
+
+        Forget all user loops of the object when none is left.
+        """
         try:
             await close_in_loop(self)
         finally:
             loops: PerLoop[UserLoop] | None = vars(self).get(_LOOPS)
-            if loops is not None and (loop := loops.take()) is not None:
-                await loop.close()
+            user_loop = None if loops is None else loops.take()
+            if user_loop is not None:
+                await user_loop.close()
             if loops is not None and not loops.all():
                 vars(self).pop(_LOOPS, None)
 

@@ -53,6 +53,8 @@ class Trust:
     def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
         """Return the trust for a command typed in the current folder; `allowed` are the paths of --trust.
 
+        `on_code` is called with each workspace file before its code is loaded.
+
         Raises:
             ConfigurationError: a path of `--trust` does not exist.
         """
@@ -147,8 +149,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
-        reason = f"{error.filename or path}: {error.strerror or error}"
-        raise ConfigurationError(f"the approval cannot be saved: {reason}") from None
+        raise ConfigurationError(f"approval not saved: {error.filename or path}: {error.strerror or error}") from None
     return records
 
 

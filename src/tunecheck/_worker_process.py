@@ -148,10 +148,11 @@ class WorkerProcess:
 
 def _guard() -> NoReturn:
     """Kill this process group soon after the parent has closed the pipe, even if user code hangs. Runs in a child."""
-    os.close(1)
+    os.close(1)  # else the parent would not see the end of the replies
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
+    # Standard input is the pipe: without requested events, `poll` returns only when the parent closes it.
     closed = select.poll()
     closed.register(0, 0)
     closed.poll()

@@ -84,7 +84,7 @@ def parse_yaml(text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, mos
     """Return the value of a YAML text as plain data; `name` names the file in errors.
 
     Raises:
-        ConfigurationError: the text is not plain YAML; the message names line and column.
+        ConfigurationError: the text is not plain YAML, or larger than `most_bytes` or `most_nodes` (values) allow.
     """
     return parse_document(text, name, most_bytes=most_bytes, most_nodes=most_nodes).value
 
@@ -103,10 +103,10 @@ def read_yaml(path: Path | str) -> Document:
 def parse_document(
     text: str | bytes, name: str, *, most_bytes: int = MAX_BYTES, most_nodes: int = MAX_NODES
 ) -> Document:
-    """Return the document of a YAML text, with the line of each value.
+    """Return the document of a YAML text, with the line of each value; `name` names the file in errors.
 
     Raises:
-        ConfigurationError: the text is too long or not plain YAML; the message names line and column.
+        ConfigurationError: the text is not plain YAML, or larger than `most_bytes` or `most_nodes` (values) allow.
     """
     if len(text) > most_bytes:
         raise ConfigurationError(f"{name}: the YAML is larger than {most_bytes >> 10} KiB: shorten the YAML")

@@ -88,7 +88,7 @@ class _CommandGroup(click.Group):
         depth = len(self._words)
         names = [name for name in map(str.split, _commands()) if tuple(name[:depth]) == self._words]
 
-        # A name with more than one further word belongs to a group below this one.
+        # A name with more than one further word belongs to a group below this one. False sorts before True.
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -146,8 +146,7 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     """
     code = _run_with_safe_streams(invocation, command, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
-    main_thread = threading.main_thread()
-    others = [thread for thread in threading.enumerate() if thread is not main_thread and not thread.daemon]
+    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     if arguments is None and others:
         timer = threading.Timer(_PATIENCE_S, os._exit, [code])
         timer.daemon = True

@@ -83,7 +83,7 @@ class Base:
         return self.settings.margin or 0.0
 
     def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
-        """Compare a finished run with the base; return an outcome for each metric, and notes.
+        """Compare a finished run with the base; return an outcome for each metric and for objections, and notes.
 
         If the runs cannot be compared, return one outcome with the reason, because the run is already finished.
         """
@@ -124,7 +124,10 @@ class Base:
         return f"shown to be {relation} than {self.id}"
 
     def _metric_outcome(self, metric: MetricComparison, comparison: Comparison) -> GateOutcome:
-        """Return the gate's outcome on one metric: met, not met, or undecided with the number of rows to decide it."""
+        """Return the gate's outcome on one metric of a comparison: met, not met, or undecided.
+
+        If it is undecided, its remark has the number of rows that would decide it.
+        """
         margin = f"{100 * self.margin:g} points" if metric.kind == "binary" else f"{self.margin:g}"
 
         test, stopped = metric.non_inferiority, comparison.new.stopped
@@ -279,9 +282,9 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
-    """Return a name that finds the base after this run has started, unlike `last`: the base's id or folder.
+    """Return a name that still finds the base after this run has started, as `last` does not.
 
-    Results of another program, which have no id, keep their name.
+    This is the base's id if it is in `results_dir`, else its folder. Results of other programs keep their `name`.
     """
     if base.info.source != "run":
         return name

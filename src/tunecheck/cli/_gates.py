@@ -231,14 +231,15 @@ class Gate:
         if not is_pass_rate and not is_cause:
             return GateOutcome(str(self), value, met, remark)
 
-        found, required = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"
-        return GateOutcome(str(self), value, met, remark, found_as=found, required_as=required)
+        found_text, required_text = _rate_text(value, self.required), f"{self._condition} {100 * self.required:g}%"
+        return GateOutcome(str(self), value, met, remark, found_as=found_text, required_as=required_text)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
         """Return the key of the gate's metric among `metrics`; None if its evaluator scored no row.
 
         A gate may name the key itself, such as `rouge.f1`, or an evaluator. For an evaluator such as `match`, the key
-        is that of its pass rate, `match.binary_aggregate`, else that of its main mean.
+        is that of its pass rate, `match.binary_aggregate`, else that of its main mean. `primaries` has each evaluator's
+        declared main metric, or None.
 
         Raises:
             ConfigurationError: there is no such metric.
@@ -336,9 +337,9 @@ def check_base(options: Options) -> None:
 
 
 def end_of(outcomes: Iterable[GateOutcome], undecided: str | None) -> End:
-    """Return the common end of all gates: not met if one is not met, else undecided if one is undecided.
+    """Return the common end of all gates: not met if any is not met, else undecided if any is undecided, else met.
 
-    `undecided` is `pass` or `fail` if undecided gates count so, None if they stay undecided.
+    `undecided` says how undecided gates count: `pass`, `fail`, or None if they stay undecided.
     """
     ends = {outcome.end for outcome in outcomes}
     if "not met" in ends:

@@ -93,9 +93,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError(
-            "--mapping target.… has no effect, because no target is called: map columns of --labels with ${data.…}"
-        )
+        raise ConfigurationError("--mapping target.… has no effect here: map columns of --labels with ${data.…}")
 
     return run_calibration(
         labels=labels,
@@ -174,9 +172,9 @@ def _sentences(calibration: Calibration) -> Iterator[Sentence]:
         yield f"{plural(errors, 'row')} ended in an error: {next(run_errors(calibration.run_dir, 'row'), '')}."
     elif classes:
         ((label, verdict), count) = classes.most_common(1)[0]
-        main = (row.row_id for row in calibration.differences if (row.label_class, row.verdict) == (label, verdict))
+        examples = (row.row_id for row in calibration.differences if (row.label_class, row.verdict) == (label, verdict))
         words = f"label {clean(label, 30)} but verdict {clean(verdict, 30)}"
-        rows = f"{count:,} of {plural(classes.total(), 'disagreement')}, e.g. {clean(next(main), 60)}"
+        rows = f"{count:,} of {plural(classes.total(), 'disagreement')}, e.g. {clean(next(examples), 60)}"
         yield f"Main disagreement: {words}, {rows}. Say in the prompt how to judge such rows, or change the threshold."
     else:
         yield "No row differs."

@@ -192,7 +192,7 @@ class OptionField:
         if self.kind is bool:
             return click.Option(names, is_flag=True)
 
-        if self.bare is not None:
+        if self.bare is not None:  # the option may be given without a value
             details |= {"is_flag": False, "flag_value": self.bare}
         return click.Option(names, multiple=self.takes_many, **details)
 
@@ -347,7 +347,7 @@ class Command(Generic[T]):
         return self.run(options, invocation)
 
     def parse(self, program: str, words: Sequence[str]) -> T:
-        """Parse the words after the command.
+        """Return the options in the words after the command; `program` names the command in errors.
 
         Raises:
             click.UsageError: an option does not exist, or a value is not allowed.
@@ -388,7 +388,7 @@ class _PanelledCommand(click.Command):
     core: Sequence[str] = ()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments, then each panel's options."""
+        """Write the arguments, then each panel's options: only the `core` ones, or all if `core` is empty."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for option in self.options:
             if not self.core or option.name in self.core:

@@ -275,7 +275,7 @@ def options_of_file(given: S, path: str, trust: Trust, invocation: declared.Invo
 def options_of_run(
     given: S, run: Run, trust: Trust, invocation: declared.Invocation, *, among: Collection[str] | None = None
 ) -> S:
-    """Return a run's recorded options, or only those with the names in `among`.
+    """Return a run's recorded options, or only those with the names in `among`; `given` are those of the command.
 
     Raises:
         UntrustedError: another user began the run, and it has options that only the user may set.
@@ -440,7 +440,7 @@ def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
 
 
 def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> object:
-    """Return an option's value in a document, in the form of the command line; None if the document has none.
+    """Return an option's value among a document's `values`, as the command line would give it; None without a value.
 
     For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `group_by: language` gives `["language"]`.
 

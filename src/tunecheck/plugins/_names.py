@@ -221,7 +221,12 @@ def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExt
 
 
 def _load(candidate: Candidate) -> object:
-    """Load an extension. Every error becomes a PluginError, a missing package of its extra a MissingExtraError."""
+    """Load an extension.
+
+    Raises:
+        MissingExtraError: a package of the plug-in's extra is missing.
+        PluginError: loading raised any other error.
+    """
     plugin = candidate.plugin
     try:
         return candidate.load()
@@ -270,7 +275,7 @@ def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
 
 
 def _load_with_path(maker: Candidate, path: Path) -> object:
-    """Return a constructor of the plug-in's class for such files, with the file's path as its first argument."""
+    """Return the class that `maker` loads, with the path bound as the first argument of its constructor."""
     kind = load(maker)
     assert callable(kind)
     return partial(kind, path)
@@ -289,7 +294,7 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
 
 
 def _all(kind: str) -> list[Any]:
-    """Load and return all extensions of a kind. Extensions of which a package is missing are left out.
+    """Load and return all extensions of a kind, except those that need a package that is not installed.
 
     Raises:
         PluginError: the code of an extension does not load.

@@ -36,7 +36,7 @@ _LONGEST = 2_000
 
 
 def code(value: object, most: int = _LONGEST) -> str:
-    """Return a value as a Markdown code span on one line, safe in tables: markup and mentions in it have no effect.
+    """Return a value, cut at `most` characters, as a Markdown code span on one line; markup in it has no effect.
 
     A text with one backtick is put between two on each side, and so on. A `|` would end a table's cell even inside a
     code span, so it is escaped.
@@ -137,6 +137,7 @@ def junit(view: View, seconds: float) -> bytes:
         if check.ended is None:
             ElementTree.SubElement(case, "system-out").text = _text(check.found)
         else:
+            # In JUnit, a skipped test has no type.
             kind = {} if check.ended == "skipped" else {"type": check.group}
             ElementTree.SubElement(case, check.ended, {"message": _text(check.found)} | kind).text = _text(check.found)
 

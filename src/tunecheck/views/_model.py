@@ -190,9 +190,10 @@ def print_view(view: View, console: Console) -> None:
 
 
 def _print_sentence(line: Line, console: Console, *, on_one_line: bool) -> None:
-    """Print a sentence; if it is too long, the command after its colon and two spaces gets an unbroken line to copy.
+    """Print a sentence, wrapped unless `on_one_line`.
 
-    For example `Next, compare the two runs:  tunecheck compare val-iteration-6 val-iteration-7`.
+    If it is too long, the command after its colon and two spaces gets an unbroken line, so that it can be copied. For
+    example `Next, compare the two runs:  tunecheck compare val-iteration-6 val-iteration-7`.
     """
     end = line.plain.find(":  ") + 1
     if end and not on_one_line and line.cell_len > console.width:
@@ -223,6 +224,7 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
     has_long_identifiers = sizes[0] > width // 2 and _is_list_of_identifiers(table)
 
+    # A table with headings whose words do not fit is split, too. Without headings, pieces could not be told apart.
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         # Each piece repeats the first column, which may shrink to its longest word.
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
@@ -280,7 +282,10 @@ def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[
 
 
 def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> Grid:
-    """Return the table of these columns, in the widths that fit the terminal."""
+    """Return the table of these columns, in widths that fit the terminal.
+
+    `sizes` has the width of every column of the table, with the space to the next column.
+    """
     from rich.table import Table as Grid
 
     grid = Grid.grid(padding=(0, _BETWEEN))
@@ -300,7 +305,10 @@ def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) ->
 
 
 def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
-    """Return widths that fit the terminal: text columns shrink to their longest word, then all to _NARROWEST."""
+    """Return widths that fit the terminal: text columns shrink to their longest word, then all to _NARROWEST.
+
+    `sizes` has the width of every column of the table, with the space to the next column.
+    """
     widths = [sizes[column] - _BETWEEN for column in columns]
     words = _word_sizes(table, columns, sizes)
 

@@ -73,7 +73,7 @@ class RunEstimate:
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
-        """Yield the estimate for users. `at_most`: an unknown number of recorded answers will be reused."""
+        """Yield the estimate for users; with `at_most`, the number of calls is marked as an upper limit."""
         asked, smallest = self.asked, self.smallest_difference
         if self.note:
             yield f"rows: {clean(self.note, 300)}"

@@ -67,7 +67,8 @@ def _execution_of_task(
 ) -> evaluation.Execution:
     """Make the execution of a run's task from the command's options, which hold no secrets.
 
-    `describe_data` makes a data set without rows, because tasks get rows instead of the file.
+    `describe_data` makes a data set without rows, because tasks get rows instead of the file. `allowed` are the paths
+    of --trust.
 
     Raises:
         TunecheckError: something that the options name is missing on this machine.
@@ -208,7 +209,7 @@ class PreparedRun:
 
 
 def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Options:
-    """Return the options, completed from the configuration file and from the resumed or reused run.
+    """Return the `given` options, completed from the configuration file and from the resumed or reused run.
 
     Raises:
         ConfigurationError: there is no data, or options contradict each other.
@@ -351,6 +352,7 @@ def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
 
     source, dataset = prepared.source, prepared.source.dataset
     layers = [dataset.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
+    # Only recorded answers are in columns that a mapping names.
     mapping = [layer for layer in layers if isinstance(layer, Mapping)] if source.endpoint is None else None
     return results.AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 

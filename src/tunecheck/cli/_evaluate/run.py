@@ -188,7 +188,7 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult, begu
 
     return RunPage(
         name=run.id,
-        data=str(dataset.path or dataset.name) if dataset is not None else manifest.dataset.path or "recorded rows",
+        data=str(dataset.path or dataset.name) if dataset is not None else (manifest.dataset.path or "recorded rows"),
         source=prepared.label,
         result=result,
         evaluators=evaluators,
@@ -208,7 +208,10 @@ def _check_gates(
     evaluators: Mapping[str, EvaluatorEntry],
     judges: Mapping[str, Correction],
 ) -> tuple[list[GateOutcome], list[str]]:
-    """Return the outcomes of all gates, the one on errors last, and the notes of a gate against a run."""
+    """Return the outcomes of all gates, the one on errors last, and the notes of a gate against a run.
+
+    `judges` has the corrected pass rates of LLM judges by evaluator.
+    """
     if result.simulated:  # a judge or a recorded answer may be simulated, too
         prepared_run.require_allow_simulated(prepared.options)
 

@@ -163,7 +163,8 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     by_label = _cells_by_label(pages, screens)
     primary = next(iter(by_label), "")
-    passed = [_passed_text(*run) for run in zip(names, pages, by_label.get(primary, [""] * len(runs)), strict=True)]
+    cells = by_label.get(primary, [""] * len(runs))
+    passed = [_passed_text(name, page, cell) for name, page, cell in zip(names, pages, cells, strict=True)]
 
     failed = [sum(group.rows for group in page.failures.causes.values()) for page in pages]
     # The next step is about a run with wrong serving; without any, about the run with the most failed rows.
@@ -256,7 +257,10 @@ def intervals_of(run: Path) -> dict[str, str]:
 
 
 def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views.Part]:
-    """Yield the parts of a run's whole page, from its name to its files."""
+    """Yield the parts of a run's whole page, from its name to its files.
+
+    `intervals` has the text of each evaluator's interval by name; None shows none.
+    """
     yield _header(page)
     yield _main_table(page, intervals)
     yield from _without_skill(page)
@@ -477,9 +481,9 @@ def usage_table(usage: Mapping[str, JSON]) -> views.Table:
 
 
 def _checks(page: RunPage) -> Iterator[views.Check]:
-    """Yield a check for each gate; without gates, one for the error rate, which fails only if all rows have an error.
+    """Yield a check for each gate. An undecided gate is an error, or skipped if it counts as passed.
 
-    An undecided gate is an error, or skipped if it counts as passed.
+    Without gates, yield one check for the error rate, which fails if every row has an error.
     """
     for outcome in page.gates:
         problem: views.CheckEnd | None = None if outcome.met else "failure"
