@@ -53,7 +53,7 @@ class Trust:
     def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
         """Return the trust for a command typed in the current folder; `allowed` are the paths of --trust.
 
-        `on_code` is called with each workspace file before its code is loaded.
+        `on_code` is called with each code file of the workspace before it is loaded.
 
         Raises:
             ConfigurationError: a path of `--trust` does not exist.

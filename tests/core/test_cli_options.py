@@ -166,7 +166,7 @@ def test_names_stand_between_commas() -> None:
         (lambda: parse_names(" , ", "--evaluators"), "is empty"),
         (
             lambda: parse_assignments(["bleu.threshold"], "--set"),
-            r"--set 'bleu\.threshold' has no name or no =: write name=value",
+            r"--set 'bleu\.threshold' has no name or no `=`: write name=value",
         ),
         (lambda: parse_assignments(["a.b=1", "a.b=2"], "--set"), r"gives 'a\.b' twice"),
         (lambda: settings_by_evaluator({"threshold": 1}, ["bleu"]), r"write evaluator\.parameter=value"),

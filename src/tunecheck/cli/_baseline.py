@@ -216,8 +216,8 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     """Read the base run of a gate and pair it with the rows that will be judged, before any call.
 
     Raises:
-        ConfigurationError: the base cannot be compared with these rows, or rows so far cannot decide a gate although
-            `--until-decided` is given; the text names the option.
+        ConfigurationError: the base cannot be compared with these rows, or `--until-decided` is given for a gate that
+            needs all rows; the text names the option.
     """
     name = str(options.against)
     better, margin = options.better_than is not None, options.margin or 0.0

@@ -471,7 +471,7 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
         name = name.strip()
 
         if not equals or not name:
-            raise ConfigurationError(f"{option} {text!r} has no name or no =: write name=value")
+            raise ConfigurationError(f"{option} {text!r} has no name or no `=`: write name=value")
         if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice: give it once")
 

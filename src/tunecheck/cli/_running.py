@@ -297,8 +297,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
     `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
-    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets --judge, --concurrency, which
-    need consent: type them, or accept all with:  tunecheck … --trust /tmp/team.yaml`
+    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets --judge, which need consent:
+    give these options in the command, or accept all with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
