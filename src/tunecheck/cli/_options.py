@@ -404,9 +404,9 @@ class _PanelledCommand(click.Command):
                 formatter.write_dl(rows)
 
 
-def _print_help(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+def _print_help(context: click.Context, parameter: click.Parameter, is_flag_given: bool) -> None:
     """Print the help with all options and end the command, if the flag is given."""
-    if is_given and isinstance(context.command, _PanelledCommand):
+    if is_flag_given and isinstance(context.command, _PanelledCommand):
         # With an empty `core`, the help lists all options.
         context.command.core = ()
         click.echo(context.get_help())
