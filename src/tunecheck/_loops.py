@@ -365,7 +365,7 @@ class _CallLoop(LoopThread):
     def _end_call(self, reply: asyncio.Future[Any], task: asyncio.Task[None]) -> None:
         """Forget a call that has ended; if it was cancelled, cancel the caller's reply, too."""
         del self._tasks[reply]
-        if task.cancelled():  # perhaps before it started: then nothing else settles the reply
+        if task.cancelled():  # perhaps before it started; the task itself has settled no reply
             _settle(reply, reply.cancel)
 
     async def _responds(self, patience_s: float) -> bool:

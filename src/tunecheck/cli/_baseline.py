@@ -361,7 +361,7 @@ class Power(Result, frozen=True):
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
     """Return the pass rates among the gated metrics and slices by name: the base's value on each paired row."""
-    # The new run has no metrics yet, so the base stands for both.
+    # The new run may have no metrics yet, so the base stands for both.
     metrics, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     values = {metric.name: pair.sides(metric.key) for metric in metrics if metric.tested}
     # `passes` names the pass/fail column of a metric. A pass rate is its own.

@@ -224,7 +224,7 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
     has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
     has_long_identifiers = sizes[0] > width // 2 and _is_list_of_identifiers(table)
 
-    # A table with headings whose words do not fit is split, too. Without headings, pieces could not be told apart.
+    # A table with headings is also split if its longest words do not fit side by side.
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         # Each piece repeats the first column, which may shrink to its longest word.
         least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
