@@ -107,7 +107,7 @@ def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> 
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal; raises OSError like `open_regular`."""
-    with open_regular(path) as file:
+    with open(path, "rb", opener=_open) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
