@@ -127,7 +127,8 @@ class RecordFile:
                 raise RunError(f"cannot write {self.path}: {error.strerror} ({earlier_records})") from error
 
             self.count += 1
-            self._dirty.set()
+            if not self._dirty.is_set():  # setting it takes ten times as long
+                self._dirty.set()
             begin, self._size = self._size, self._size + written
             return begin
 

@@ -15,7 +15,7 @@ import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
 from tunecheck import CallContext, Row
-from tunecheck._loops import Threads
+from tunecheck._loops import MOST_ABANDONED, CallBatches, LateError, Threads
 from tunecheck.pipeline import _engine as engine
 
 
@@ -257,3 +257,35 @@ async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:
     await asyncio.sleep(0.2)
     release.set()
     assert (await first, await second) == (True, 8)
+
+
+async def test_short_calls_share_a_thread_and_each_gets_its_own_result() -> None:
+    class Counting(Threads):
+        submitted = 0
+
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            self.submitted += 1
+            return super().submit(*args, **kwargs)
+
+    threads = Counting(8, "short")
+    batches = CallBatches(threads)
+    for _ in range(40):
+        calls = [batches.call(partial(divmod, number, 3), 30) for number in range(25)]
+        assert await asyncio.gather(*calls) == [divmod(number, 3) for number in range(25)]
+    assert threads.submitted < 1_000
+
+    calls = [batches.call(partial(divmod, 1, number), 30) for number in range(2)]
+    first, second = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(first, ZeroDivisionError)
+    assert second == (1, 0)
+
+
+async def test_no_call_is_made_while_late_calls_hold_every_thread() -> None:
+    threads, release = Threads(1, "held"), threading.Event()
+    batches = CallBatches(threads)
+    late = [batches.call(partial(release.wait, 60), 0.01) for _ in range(MOST_ABANDONED)]
+    ended = await asyncio.gather(*late, return_exceptions=True)
+    assert all(isinstance(error, LateError) for error in ended)
+    with pytest.raises(LateError, match="no further call is made"):
+        await batches.call(int, 30)
+    release.set()

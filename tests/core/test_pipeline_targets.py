@@ -291,6 +291,26 @@ def test_a_synchronous_function_runs_in_as_many_threads_as_asked_for(tmp_path: P
     assert result.failed_row_count == 0
 
 
+def test_a_call_that_hangs_after_many_short_ones_fails_alone(tmp_path: Path) -> None:
+    released = threading.Event()
+    called: list[int] = []
+
+    def answer(n: int) -> int:
+        called.append(n)
+        if n == 150:
+            released.wait(60)
+        return n
+
+    data = [{"n": n} for n in range(300)]
+    try:
+        result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1}, target_timeout=2.0)
+    finally:
+        released.set()
+    assert column(result, "outputs.response") == [None if n == 150 else n for n in range(300)]
+    assert column(result, "error.target")[150]["type"] == "TimedOutError"
+    assert sorted(called) == [*range(300)]
+
+
 def test_a_target_s_own_concurrency_counts_where_none_is_given(tmp_path: Path) -> None:
     class Narrow(Answering):
         concurrency = 1

@@ -72,7 +72,10 @@ def may_hold_calls(text: str, *, gated: bool) -> bool:
 
 def may_hold_marks(text: str) -> bool:
     """Return whether a text may contain a mark of calls or reasoning of the known families."""
-    return any(mark in text for mark in _SIGNS)
+    for sign in _SIGNS:  # noqa: SIM110 - half the time of `any` with a generator, and each text comes here
+        if sign in text:
+            return True
+    return False
 
 
 _NO_CALLS: dict[str | None, frozenset[str]] = {

@@ -110,6 +110,11 @@ The text `{"a":Ġ1}Ċ` is read as `{"a": 1}` and a line break.
 """
 
 
+def is_prose(text: str, *, gated: bool) -> bool:
+    """Return True if a glance shows that a text has no call, as in most texts. `gated`: the row's tools are known."""
+    return "Ġ" not in text and "Ċ" not in text and not may_hold_calls(text, gated=gated)
+
+
 def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
     """Return the calls and the content of a text, in the profile's format if one is given.
 

@@ -19,7 +19,7 @@ Work that the journal has is not done again:
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -363,7 +363,8 @@ class Engine:
         context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self.calls)
         values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
         async with self.calls.of_target(target, row) as charge:
-            answer = plain(dict(await target.answer(replace(row, values=values), context)), path="answer")
+            private = Row(row.index, row.id, values, row.fingerprint)
+            answer = plain(dict(await target.answer(private, context)), path="answer")
             assert isinstance(answer, dict)
             # First the journal, then the cost: an answer that is paid for must not be lost.
             self.journal.answer(row.index, row.id, input_hash, answer)

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from tunecheck._files import Failure, ModelCall
@@ -212,7 +212,7 @@ class RunCalls:
 
         if task is None:
             task = self._in_progress[key] = asyncio.create_task(self._get_answer(evaluator, key, endpoint, request))
-            task.add_done_callback(functools.partial(self._end_call, key))
+            task.add_done_callback(partial(self._end_call, key))
 
         completion = await task
         self.simulated = self.simulated or completion.simulated
@@ -340,8 +340,9 @@ class RunCalls:
             cost, currency = _cost(usage, price, estimate=usage)
             self._add_cost(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
 
-    @contextlib.asynccontextmanager
-    async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
+    def of_target(
+        self, target: Target, row: Row
+    ) -> contextlib.AbstractAsyncContextManager[Callable[[Mapping[str, JSON]], object]]:
         """Reserve budget for the target's answer to a row; the caller passes the answer to the yielded function.
 
         The budget is not limited if the endpoint has no price, or if the target counts each of its calls itself.
@@ -349,15 +350,17 @@ class RunCalls:
         Raises:
             StopRunError: the budget is spent.
         """
+        count = partial(self.count_target, target, row)
         price = None if target.tracks_each_call else _price(getattr(target, "endpoint", None))
-        async with self.reserve("target", price, _expected_answer(target, row) if price else None) as reservation:
+        return contextlib.nullcontext(count) if price is None else self._with_budget(target, row, price)
 
-            def count(answer: Mapping[str, JSON]) -> None:
-                # Most targets have no price: then there is nothing to add for each row.
-                if (cost := self.count_target(target, row, answer)) is not None:
-                    reservation.add_cost(cost)
-
-            yield count
+    @contextlib.asynccontextmanager
+    async def _with_budget(
+        self, target: Target, row: Row, price: Price
+    ) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
+        """Do what `of_target` does for an endpoint with a price."""
+        async with self.reserve("target", price, _expected_answer(target, row)) as reservation:
+            yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before an interruption; return the answer's cost.

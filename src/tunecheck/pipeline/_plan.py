@@ -18,7 +18,7 @@ from pathlib import Path
 from tunecheck._errors import TimedOutError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
-from tunecheck._loops import LateError, Threads, UserLoop
+from tunecheck._loops import CallBatches, LateError, Threads, UserLoop
 from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.pipeline._mapping import is_async, make_binder, read_signature
@@ -229,6 +229,7 @@ class CallableTarget(Target):
 
         # Coroutines run in the user loop and need no threads.
         self._threads = None if is_async(function) else Threads(concurrency, "target")
+        self._batches = None if self._threads is None else CallBatches(self._threads)
         self.loop = UserLoop()
         """Event loop of the function and of evaluators' coroutines, which may share a client. The run closes it."""
 
@@ -248,7 +249,7 @@ class CallableTarget(Target):
         # The function may change its arguments, so it gets copies.
         function = partial(self._function, **private_copies(self.bind(row.values, {})))
         try:
-            value = await self.loop.call("the target", function, self._limit_s, self._threads)
+            value = await self.loop.call("the target", function, self._limit_s, self._batches)
         except LateError as late:
             raise TimedOutError(f"target {self.name!r}: {late}") from None
 

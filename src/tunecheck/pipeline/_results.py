@@ -32,7 +32,7 @@ from operator import itemgetter, neg
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from tunecheck._disk import open_regular, put_in_place
 from tunecheck._errors import ConfigurationError
@@ -75,9 +75,8 @@ _CLOSING_S = 5.0
 """Time limit in seconds for ending the threads and processes of evaluators' own aggregations."""
 
 
-@dataclass(slots=True)
-class RowState:
-    """One row on its way through the pipeline."""
+class RowState(Struct):
+    """One row on its way through the pipeline (a Struct, because one is made for each row)."""
 
     row: Row
     group: str | None = None
@@ -88,11 +87,11 @@ class RowState:
     """True if the run stops before the row has its result."""
     kind: str | None = None
     """`call` or `answer`, by the row's ground truth; None without one."""
-    target: Mapping[str, JSON] = field(default_factory=dict)
+    target: Mapping[str, JSON] = {}
     """The columns of the target's answer; empty if the target failed."""
-    outputs: dict[str, Output] = field(default_factory=dict)
+    outputs: dict[str, Output] = {}
     """The outputs by evaluator."""
-    errors: dict[str, Failure] = field(default_factory=dict)
+    errors: dict[str, Failure] = {}
     """The errors by stage: `target`, or an evaluator's name."""
     unread: bool = False
     """True if the calls in the response's text do not count."""

@@ -43,7 +43,7 @@ from tunecheck.calls._model import decode_calls
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.endpoints._base import COMPLETE, UNPARSED, Endpoint
 from tunecheck.formats._collector import may_hold_calls
-from tunecheck.formats._reading import UnreadText, cached_reading, read_calls, tools_of
+from tunecheck.formats._reading import UnreadText, cached_reading, is_prose, read_calls, tools_of
 from tunecheck.pipeline._finished_rows import PASS_RATE
 
 if TYPE_CHECKING:
@@ -408,10 +408,12 @@ def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callab
 
     Without a mapping, the value is that of the data's column of this name, else of the first of `columns`.
     """
+    if (mapped := mapped_reader(layers, parameter)) is not None:
+        return mapped
+    if not columns:  # a third of the time, and the pipeline reads two values of each row
+        return lambda data, target: data.get(parameter)
     names = (parameter, *columns)
-    return mapped_reader(layers, parameter) or (
-        lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
-    )
+    return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
 
 
 def mapped_reader(layers: MappingLayers, parameter: str) -> Callable[[RowValues, RowValues], object] | None:
@@ -425,6 +427,8 @@ def mapped_reader(layers: MappingLayers, parameter: str) -> Callable[[RowValues,
 
 def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:
     """Return True if a ground truth is a call, also one that cannot be parsed."""
+    if type(value) is str and is_prose(value, gated=bool(tools)):
+        return False
     reading = cached_reading(value, tools)
     return bool(reading.calls or reading.problem)
 

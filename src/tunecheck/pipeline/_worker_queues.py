@@ -27,10 +27,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tunecheck._files import Failure
 from tunecheck._loops import LateError, Threads, UserLoop
@@ -45,8 +48,7 @@ Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row, or None if it is not called."""
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """One row's work in one queue: the arguments of each evaluator, and parsed values that pure evaluators share.
 
     For example, a queue with the evaluators `match` and `f1` gets `[{"response": "…"}, None]`: `f1` is not called.
@@ -255,13 +257,12 @@ class AsyncExecutor:
 # -- worker queues
 
 
-@dataclass(slots=True)
 class QueueEntry(Work):
     """One row in one worker queue: the arguments of each evaluator, their hashes, and the outcomes."""
 
     state: RowState
-    hashes: list[str | None] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
+    hashes: list[str | None] = []
+    outcomes: list[Outcome] = []
 
 
 _PATIENCE_S = 5.0
