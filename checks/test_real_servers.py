@@ -287,7 +287,7 @@ async def test_throttling_that_does_not_end_is_an_error(raw_scoring: str, monkey
 async def test_a_script_that_streams_is_told_to_stop_streaming(
     raw_scoring: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ReplyError, match="streams its answers"):
+    with pytest.raises(ReplyError, match="turn off streaming in the service"):
         await answer_of(with_key(raw_scoring, monkeypatch), "stream")
 
 

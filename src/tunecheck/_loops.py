@@ -21,7 +21,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -269,12 +269,12 @@ def _run_all(calls: deque[Call[Any]]) -> float:
     return time.perf_counter() - begun
 
 
-async def _wait(call: Future[Any], limit_s: float) -> None:
+async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None:
     """Wait until the call is done, or for this many seconds; asyncio.wait and wrap_future take twice the CPU time."""
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
-    def wake() -> None:
+    def wake(_: object = None) -> None:
         if not ended.done():
             ended.set_result(None)
 
@@ -283,7 +283,7 @@ async def _wait(call: Future[Any], limit_s: float) -> None:
             loop.call_soon_threadsafe(wake)
 
     timer = loop.call_later(limit_s, wake)
-    call.add_done_callback(wake_from_thread)
+    call.add_done_callback(wake_from_thread if isinstance(call, Future) else wake)
     try:
         await ended
     finally:
@@ -391,6 +391,40 @@ class LoopThread:
         self.ended.set_result(None)
 
 
+class _Inbox:
+    """Functions that other threads give to an event loop; several that come at once need only one wake-up.
+
+    A wake-up is a system call that lets the other thread take the interpreter's lock, and costs more than a short call.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start empty; `loop` runs the functions."""
+        self._loop = loop
+        self._waiting: deque[tuple[Callable[[], object], Context]] = deque()
+        self._is_woken = False
+
+    def put(self, function: Callable[[], object]) -> None:
+        """Run a function in the loop soon, in the caller's context and in the order of the calls of `put`.
+
+        Raises:
+            RuntimeError: the loop is closed.
+        """
+        self._waiting.append((function, copy_context()))
+        if not self._is_woken:
+            self._is_woken = True
+            try:
+                self._loop.call_soon_threadsafe(self._take_all)
+            except RuntimeError:
+                self._is_woken = False
+                raise
+
+    def _take_all(self) -> None:
+        self._is_woken = False  # first, so that a function that comes from now on wakes the loop again
+        while self._waiting:
+            function, context = self._waiting.popleft()
+            self._loop.call_soon(function, context=context)
+
+
 class _LoopBlockedError(Exception):
     """The event loop of the call no longer responds: this call or another one blocks it."""
 
@@ -405,6 +439,8 @@ class _CallLoop(LoopThread):
         self._tasks: dict[asyncio.Future[Any], asyncio.Task[Any]] = {}
         """The task of each started call; only this loop's thread uses it."""
         self._blocked = False
+        self._inbox, self._answered = _Inbox(self.loop), PerLoop[_Inbox]()
+        """The calls for this loop, and the outcomes for the loops of the callers."""
 
     async def call(self, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
         """Call a function in this loop and return what it returns, awaited if needed; raise what it raises.
@@ -413,13 +449,15 @@ class _CallLoop(LoopThread):
             LateError: the function exceeds `limit_s`.
             _LoopBlockedError: this call or another one blocks the loop, which is abandoned with all its calls.
         """
-        reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[T] = loop.create_future()
         self._replies.add(reply)
 
-        self.loop.call_soon_threadsafe(self._begin, function, reply)
+        outcomes = self._answered.here(partial(_Inbox, loop))
+        self._inbox.put(partial(self._begin, function, reply, outcomes))
         try:
             # No reply within the limit: either this call is slow, or some call blocks the loop.
-            await asyncio.wait([reply], timeout=limit_s)
+            await _wait(reply, limit_s)
             if not reply.done() and not await self._responds(min(limit_s, _PATIENCE_S)):
                 self._abandon()
 
@@ -433,23 +471,23 @@ class _CallLoop(LoopThread):
 
             # The call is late or its caller was cancelled: its result is not needed.
             if reply.cancel() and not self._blocked:
-                self.loop.call_soon_threadsafe(self._cancel, reply)
+                self._inbox.put(partial(self._cancel, reply))
 
     # asyncio.run_coroutine_threadsafe and wrap_future need 10% more CPU time for a short call.
-    def _begin(self, function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
-        """Start a call in the loop's thread; its outcome goes to `reply`, in the caller's loop."""
-        task = self._tasks[reply] = self.loop.create_task(_answer(function, reply))
-        task.add_done_callback(partial(self._end_call, reply))
+    def _begin(self, function: Callable[[], object], reply: asyncio.Future[Any], outcomes: _Inbox) -> None:
+        """Start a call in the loop's thread; its outcome goes to `reply`, in the caller's loop, through `outcomes`."""
+        task = self._tasks[reply] = self.loop.create_task(_answer(function, reply, outcomes))
+        task.add_done_callback(partial(self._end_call, reply, outcomes))
 
     def _cancel(self, reply: asyncio.Future[Any]) -> None:
         if reply in self._tasks:
             self._tasks[reply].cancel()
 
-    def _end_call(self, reply: asyncio.Future[Any], task: asyncio.Task[None]) -> None:
+    def _end_call(self, reply: asyncio.Future[Any], outcomes: _Inbox, task: asyncio.Task[None]) -> None:
         """Forget a call that has ended; if it was cancelled, cancel the caller's reply, too."""
         del self._tasks[reply]
         if task.cancelled():  # perhaps before it started; the task itself has settled no reply
-            _settle(reply, reply.cancel)
+            _settle(reply, reply.cancel, outcomes)
 
     async def _responds(self, patience_s: float) -> bool:
         """Return True if the loop responds within this many seconds: then no call blocks it."""
@@ -468,7 +506,7 @@ class _CallLoop(LoopThread):
         self.end()  # takes effect when the blocking call returns
 
 
-async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) -> None:
+async def _answer(function: Callable[[], object], reply: asyncio.Future[Any], outcomes: _Inbox) -> None:
     """Call the function in the user loop and pass its result or exception to the caller's `reply`."""
     _IN_USER_LOOP.set(True)
 
@@ -482,13 +520,13 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any]) ->
         settle = partial(reply.set_exception, error)
     finally:
         end_if_forked(process)
-    _settle(reply, settle)
+    _settle(reply, settle, outcomes)
 
 
-def _settle(reply: asyncio.Future[Any], settle: Callable[[], object]) -> None:
+def _settle(reply: asyncio.Future[Any], settle: Callable[[], object], outcomes: _Inbox) -> None:
     """Call `settle` in the loop of `reply`, unless the reply is done by then or that loop is closed."""
     with contextlib.suppress(RuntimeError):  # the caller's loop is closed
-        reply.get_loop().call_soon_threadsafe(lambda: None if reply.done() else settle())
+        outcomes.put(lambda: None if reply.done() else settle())
 
 
 class UserLoop:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
 from tunecheck import CallContext, Row
-from tunecheck._loops import MOST_ABANDONED, CallBatches, LateError, Threads
+from tunecheck._loops import MOST_ABANDONED, CallBatches, LateError, Threads, UserLoop
 from tunecheck.pipeline import _engine as engine
 
 
@@ -289,3 +290,18 @@ async def test_no_call_is_made_while_late_calls_hold_every_thread() -> None:
     with pytest.raises(LateError, match="no further call is made"):
         await batches.call(int, 30)
     release.set()
+
+
+async def test_coroutines_that_start_together_each_see_their_caller_s_context() -> None:
+    number: ContextVar[int] = ContextVar("number")
+    loop = UserLoop()
+
+    async def read() -> int:
+        return number.get()
+
+    async def call(value: int) -> int:
+        number.set(value)
+        return await loop.call("read", read, 30)
+
+    assert await asyncio.gather(*map(call, range(50))) == [*range(50)]
+    await loop.close()
