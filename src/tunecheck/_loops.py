@@ -283,7 +283,10 @@ async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None
             loop.call_soon_threadsafe(wake)
 
     timer = loop.call_later(limit_s, wake)
-    call.add_done_callback(wake_from_thread if isinstance(call, Future) else wake)
+    if isinstance(call, Future):
+        call.add_done_callback(wake_from_thread)
+    else:
+        call.add_done_callback(wake)
     try:
         await ended
     finally:
