@@ -22,7 +22,7 @@ def attach_stub(package: str, file: str) -> "tuple[Callable[[str], object], Call
     loader = vars(sys.modules[package])["__loader__"]  # not open(): the package may be in a zip file
     tree = compile(loader.get_data(stub), stub, "exec", _ast.PyCF_ONLY_AST)
 
-    # The module and the name there, by the name in the package.
+    # For each name in the package, the module that defines it and its name there.
     homes: dict[str, tuple[str, str]] = {}
     assert isinstance(tree, _ast.Module)
     for node in tree.body:

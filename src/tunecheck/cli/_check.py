@@ -168,11 +168,11 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
 
 
 def find_unusable_rows(dataset: datasets.Dataset) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Return the rows without messages, without a column for an evaluator, or with misspelt tool definitions.
+    """Find the rows without messages, without a column for an evaluator, or with misspelt tool definitions.
 
-    The result has the place of each row by problem and id, without problems that are only notes, and a line for each
-    problem and note. For example `2 rows (val.jsonl:3, val.jsonl:7): cannot be scored: …`, and
-    `note: all 46 rows: …`.
+    Return two values: the place of each such row by problem and row id, and a line for each problem. For example
+    `{"cannot be scored: …": {"row-3": "val.jsonl:3"}}`, and `1 row (val.jsonl:3): cannot be scored: …`. Problems that
+    may be intended have only a line, such as `note: all 46 rows: …`.
     """
     check = _RowCheck(dataset)
     places, row_count = defaultdict[str, dict[str, str]](dict), 0

@@ -106,7 +106,7 @@ def _check_settings(
     """Check an evaluator's settings: parameters exist, have the right types, and no required one is missing.
 
     `make` creates the evaluator, an instance of `kind`, from the settings of --set and from the `given` parameters,
-    which --judge fills. A judge's model cannot be a setting. The code of a call format's profile needs `trust`.
+    which --judge fills. A judge's model cannot be a setting. `trust` decides if the code of a named call format loads.
 
     Raises:
         ConfigurationError: a setting is wrong; the text names the option.
