@@ -101,9 +101,9 @@ def test_the_other_layers_states_can_be_compared() -> None:
     found = BertScoreEvaluator(MODEL, layer=3)(response=PAIRS[2][0], ground_truth=PAIRS[2][1])
     assert found["bert_score"] == pytest.approx(0.4136367, abs=1e-5)  # bert-score 0.3.13, num_layers=3
     for layer in (0, True, "3"):
-        with pytest.raises(ConfigurationError, match="layer must be a whole number of at least 1, not"):
+        with pytest.raises(ConfigurationError, match="`layer` must be a whole number of at least 1, not"):
             BertScoreEvaluator(MODEL, layer=layer)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="layer must be a whole number from 1 to 6, not 7"):
+    with pytest.raises(ConfigurationError, match="the model has 6 layers, but `layer` is 7"):
         BertScoreEvaluator(MODEL, layer=7)(response="a", ground_truth="b")
 
 
@@ -213,7 +213,7 @@ def test_a_model_is_found_by_package_by_folder_and_in_the_cache(
 def test_a_model_that_is_not_there_is_told_at_once(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"no embedding model|lacks config\.json"):
+    with pytest.raises(ConfigurationError, match=r"is no folder, no installed package|lacks config\.json"):
         EmbeddingSimilarityEvaluator(name)
 
 

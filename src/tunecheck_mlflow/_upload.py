@@ -52,18 +52,21 @@ class Traces:
         self._evaluators = run.manifest().evaluators
 
         primaries = {name: entry.primary for name, entry in self._evaluators.items()}
-        # The metric that decides pass or fail; other numbers of an evaluator are no verdict.
+        # The metric of each evaluator that decides pass or fail; its other numbers are no verdict.
         counted = pipeline.counted_metrics(run.rows(), primaries)
         self._readers = [pipeline.VerdictReader(name, metric) for name, metric in counted.items()]
 
     def rows(self) -> list[ResultRow]:
-        """Return the rows that become traces, at most `MOST`: failed rows first, in their order."""
+        """Return the rows that become traces, at most `MOST`: failed rows first, then the others, each in their order.
+
+        A row failed if the target failed, or if an evaluator's verdict is "fail" or "error".
+        """
         failed: list[ResultRow] = []
         others: list[ResultRow] = []
 
         for row in self._run.rows():
-            words = {reader.word(row) for reader in self._readers}
-            kept = failed if words & {"fail", "error"} or "error.target" in row else others
+            verdicts = {reader.word(row) for reader in self._readers}
+            kept = failed if verdicts & {"fail", "error"} or "error.target" in row else others
             # A run may have more rows than fit into memory, so no list grows beyond the limit.
             if len(kept) < MOST:
                 kept.append(row)
@@ -104,7 +107,10 @@ class Traces:
         }
 
     def info(self, row: ResultRow, experiment: str, run_id: str) -> JSON:
-        """Return the description of a trace with its assessments: `TraceInfo` of MLflow's REST API, version 3."""
+        """Return the description of a row's trace with its assessments: `TraceInfo` of MLflow's REST API, version 3.
+
+        `experiment` is the experiment's id.
+        """
         trace: dict[str, JSON] = {
             "trace_id": f"tr-{self._id(row)}",
             "client_request_id": str(row["row_id"])[:50],
@@ -147,12 +153,12 @@ class Traces:
             yield assessment
 
     def _outputs(self, row: ResultRow) -> dict[str, JSON]:
-        """Return the target's outputs: the output columns without those of evaluators and the log."""
-        evaluators = tuple(f"outputs.{reader.name}." for reader in self._readers)
+        """Return the target's outputs by name, without the prefix `outputs.`; no columns of evaluators and no log."""
+        evaluator_prefixes = tuple(f"outputs.{reader.name}." for reader in self._readers)
         return {
             name.removeprefix("outputs."): _within_64_bits(value)
             for name, value in row.items()
-            if name.startswith("outputs.") and not name.startswith(evaluators) and name != uploads.LOG_COLUMN
+            if name.startswith("outputs.") and not name.startswith(evaluator_prefixes) and name != uploads.LOG_COLUMN
         }
 
     def _id(self, row: ResultRow, evaluator: str = "") -> str:
@@ -164,7 +170,9 @@ class Traces:
 
 
 def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON] | None:
-    """Return a verdict as MLflow's feedback; None for a verdict without a result, a score and an error.
+    """Return a verdict as MLflow's feedback; None if it has neither a result nor a score nor an error.
+
+    `error` is the row's recorded error of the evaluator.
 
     For example `{"value": true}` for a pass, `{"value": 0.7}` for a score without a threshold, and `{"value": null,
     "error": {"error_code": "TimedOutError", "error_message": …}}` for an evaluator that failed.
@@ -179,13 +187,13 @@ def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON]
 
 
 def _inputs(row: ResultRow) -> dict[str, JSON]:
-    """Return the row's inputs by column name, without the prefix."""
+    """Return the row's inputs by column name, without the prefix `inputs.`."""
     inputs = ((name, value) for name, value in row.items() if name.startswith("inputs."))
     return {name.removeprefix("inputs."): _within_64_bits(value) for name, value in inputs}
 
 
 def _within_64_bits(value: JSON) -> JSON:
-    """Return a value with integers beyond 64 bits as text: MLflow accepts them, and then cannot read the trace."""
+    """Return a value with all integers beyond 64 bits as text: MLflow could not read a trace with such integers."""
     if isinstance(value, dict):
         return {key: _within_64_bits(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -194,7 +202,7 @@ def _within_64_bits(value: JSON) -> JSON:
 
 
 def _latency_ms(row: ResultRow) -> float:
-    """Return the row's latency in milliseconds, or 0 if it has none, or one of 1e9 ms (eleven days) or more."""
+    """Return the row's latency in milliseconds; 0 if it is missing, negative, or at least 1e9 ms (eleven days)."""
     latency = row.get("outputs.latency_ms")
     return float(latency) if isinstance(latency, (int, float)) and 0 <= latency < 1e9 else 0.0
 
@@ -221,7 +229,7 @@ _MOST_CHARACTERS = 500
 
 
 def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
-    """Return the run's arguments as flat keys, such as `dataset.path` and `evaluators.bleu.threshold`.
+    """Return the run's arguments by flat keys that MLflow accepts, such as `evaluators.bleu.threshold`.
 
     Values of more than `_MOST_CHARACTERS` characters are cut. The manifest already masks secrets.
     """
@@ -253,8 +261,10 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
     """Return the names of metrics that repeat another metric, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
+    # Such as `bleu.bleu_score` beside `bleu.bleu`
     repeated = {f"{name}{ending}" for name in metrics for ending in pipeline.REPEATED} & metrics.keys()
 
+    # The mean of a binary metric (0 or 1) is its pass rate.
     binary = {
         f"{name}.{metric.name}"
         for name in pipeline.primaries_with_pass_rate(evaluators, metrics)
@@ -305,9 +315,10 @@ class MlflowUploader(uploads.Uploader):
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
-        """Check the address and the sign-in before a run. This sends no request.
+        """Check the server's address (`uri`) and the sign-in before a run. This sends no request.
 
-        `experiment` is a name; by default that in MLFLOW_EXPERIMENT_NAME, else `tunecheck`.
+        `experiment` is a name; by default that in MLFLOW_EXPERIMENT_NAME, else `tunecheck`. `allow_simulated` permits
+        runs with simulated answers.
 
         Raises:
             ConfigurationError: the address is wrong, or a secret would be sent without encryption.
@@ -320,7 +331,7 @@ class MlflowUploader(uploads.Uploader):
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
 
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("the secret MLFLOW_TRACKING_… is sent only over https; use an https:// address")
+            raise ConfigurationError("the secret in MLFLOW_TRACKING_… is sent only over https; use an https:// address")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -355,7 +366,10 @@ class MlflowUploader(uploads.Uploader):
 
 class _MlflowUpload(uploads.RunUpload):
     def __init__(self, uri: str, experiment: str, record: uploads.UploadRecord, contents: uploads.Contents) -> None:
-        """Create MLflow's client for the server; secrets of the environment are masked in errors."""
+        """Create MLflow's client for the server; secrets of the environment are masked in errors.
+
+        `experiment` is the experiment's name.
+        """
         super().__init__(record, contents)
         # By default, MLflow's package reports its use to its makers.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -411,7 +425,7 @@ class _MlflowUpload(uploads.RunUpload):
         local files, or send the files and its token to another host.
 
         Raises:
-            UploadError: the store is elsewhere.
+            UploadError: the store is at another place.
         """
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
         from mlflow.store.artifact.http_artifact_repo import HttpArtifactRepository
@@ -478,7 +492,7 @@ class _MlflowUpload(uploads.RunUpload):
         self._log_entries(uploads.UploadStep("log the metrics"), "metrics", logged)
 
     def _log_entries(self, step: uploads.UploadStep, kind: str, entries: Sequence[object]) -> None:
-        """Log parameters, metrics or tags in batches; `kind` is the name of their argument."""
+        """Log entries in batches. `kind` is their argument of MLflow's `log_batch`: params, metrics or tags."""
         for batch in _batches(entries, _MOST_ENTRIES):
             self._call(step, self._client.log_batch, self._run_id, **{kind: batch})
 
@@ -498,9 +512,9 @@ class _MlflowUpload(uploads.RunUpload):
         self._client.log_inputs(self._run_id, [DatasetInput(dataset, [tag])])
 
     def _send_traces(self) -> None:
-        """Send rows as traces, unless they were sent before, and record that.
+        """Send rows as traces and record the table's hash, unless the record has the same hash already.
 
-        A server that takes no traces is no error.
+        A server that takes no traces is no error; the hash is recorded as well.
         """
         table = next(artifact for artifact in self._contents.artifacts if artifact.name == TABLE)
         if self._known.traces_of == table.sha256:
@@ -541,7 +555,8 @@ class _MlflowUpload(uploads.RunUpload):
         """Call a function of MLflow's package and return its result.
 
         Raises:
-            UploadError: the function failed, also by an error of the file storage.
+            UploadError: the function failed, also by an error of the file storage. The error is `unsure` if the server
+                may still have carried out the request.
         """
         from mlflow.exceptions import MlflowException
 
@@ -556,7 +571,9 @@ class _MlflowUpload(uploads.RunUpload):
             raise uploads.UploadError(step, self._redactor.text(str(error)), unsure=True) from None
 
     def _post(self, step: uploads.UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
-        """Send a request with the client's sign-in and return the reply's JSON. The client has no suitable method.
+        """Post JSON to a path of the server with the client's sign-in, and return the reply's JSON.
+
+        `options` are further arguments of MLflow's `http_request`.
 
         Raises:
             UploadError: the request failed, or the reply has an error status.
@@ -588,26 +605,26 @@ def _read_uri(text: str) -> str:
     """Return the server's address without a slash at its end.
 
     Raises:
-        ConfigurationError: the text is no http address, or contains a user or password.
+        ConfigurationError: the text is no http address, or contains a query, fragment, user or password.
     """
     try:
         parts = urlsplit(text.strip())
-        host, _ = parts.hostname, parts.port
+        host, _ = parts.hostname, parts.port  # reading a wrong port raises ValueError
     except ValueError:
         host = None
 
     if host is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        raise ConfigurationError("the MLflow server's address must have the form https://HOST, without query")
+        raise ConfigurationError("the MLflow server's address must be http(s)://HOST, without query or fragment")
 
     # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            "the MLflow address contains a user or password; set MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD"
+            "the MLflow address has a user or password; use MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD instead"
         )
     return text.strip().rstrip("/")
 
 
 def _secrets() -> list[str]:
-    """Return the credentials that MLflow reads from the environment."""
+    """Return the token and the password that MLflow reads from the environment, as far as they are set."""
     names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
     return [value for name in names if (value := os.environ.get(name))]

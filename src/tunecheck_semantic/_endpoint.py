@@ -97,7 +97,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     """Return the `count` vectors in an embeddings reply, in the order of the texts.
 
     Raises:
-        UnreadableReplyError: the reply has another form or number of embeddings.
+        UnreadableReplyError: the reply has another form or number of embeddings, or an embedding is unusable.
     """
     try:
         data = msgspec.convert(reply, _Reply).data
@@ -108,7 +108,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings, but must have {count}, one for each text")
 
     # The order of entries is not guaranteed: their `index` counts, if they have one.
-    by_index = {place if entry.index is None else entry.index: entry for place, entry in enumerate(data)}
+    by_index = {position if entry.index is None else entry.index: entry for position, entry in enumerate(data)}
     if by_index.keys() != {*range(count)}:
         raise UnreadableReplyError(f"the `index` values of the embeddings in the reply must be 0 to {count - 1}")
     return [_vector(by_index[index].embedding) for index in range(count)]
@@ -186,7 +186,7 @@ class EmbeddingEndpoint(Endpoint):
         """Take over the name, price and limits of a chat endpoint.
 
         Raises:
-            ConfigurationError: this kind of endpoint has no embeddings.
+            ConfigurationError: this kind of endpoint has no embeddings, or the endpoint has a request template.
         """
         if not isinstance(chat, endpoints.ChatEndpoint):
             raise ConfigurationError(
@@ -206,9 +206,9 @@ class EmbeddingEndpoint(Endpoint):
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Return the embedding of the request's text as a completion.
+        """Return the embedding of the last message's text as a completion.
 
-        The text waits a few milliseconds for others and shares a request with them.
+        The text waits a few milliseconds for other texts and shares a request with them.
         """
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
@@ -316,8 +316,9 @@ def _completion(vector: str, tokens: int | None, exchange: endpoints.Exchange[An
 
 
 def _share_tokens(total: int | None, texts: Sequence[str]) -> list[int | None]:
-    """Divide a batch's tokens among the texts in proportion to their characters, as integers with the same total.
+    """Divide a batch's tokens among the texts in proportion to their characters, as integers that add up to `total`.
 
+    Each share is None if the total is unknown (None).
     10 tokens for texts of 3 and 5 characters (one more for each, so that an empty text has a share): 4 and 6.
     """
     if total is None:

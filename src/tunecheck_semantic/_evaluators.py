@@ -116,6 +116,7 @@ class BertScoreEvaluator(SemanticEvaluator):
 
         Raises:
             ConfigurationError: there is no such model, or `layer` is not a positive whole number.
+            MissingExtraError: the extra `semantic` is not installed.
         """
         name = os.fspath(model)
         super().__init__(model=name, layer=layer, threshold=threshold, render_calls=render_calls)
@@ -123,7 +124,7 @@ class BertScoreEvaluator(SemanticEvaluator):
 
         self._folder = find_model(name)
         if layer is not None and not (type(layer) is int and layer >= 1):
-            raise ConfigurationError(f"layer must be a whole number of at least 1, not {layer!r}")
+            raise ConfigurationError(f"bert_score: `layer` must be a whole number of at least 1, not {layer!r}")
         self._layer = layer
 
     @property
@@ -142,7 +143,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         model = load_model(self._folder)
         layer = model.layers if self._layer is None else self._layer
         if layer > model.layers:
-            raise ConfigurationError(f"layer must be a whole number from 1 to {model.layers}, not {layer}")
+            raise ConfigurationError(f"bert_score: the model has {model.layers} layers, but `layer` is {layer}")
 
         candidate, reference = (model.encode(text.strip(), layer) for text in (pair.candidate, pair.reference))
         precision, recall = _match_tokens(candidate, reference)
@@ -203,10 +204,13 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         """Check the arguments, and find the local model or create the endpoint.
 
         Raises:
-            ConfigurationError: not exactly one of `model` and `model_config` is given, or it gives no embeddings.
+            ConfigurationError: not exactly one of `model` and `model_config` is given, the model or endpoint does not
+                exist, or the endpoint has no embeddings.
+            MissingExtraError: the model is local, and the extra `semantic` is not installed.
         """
         if (model is None) == (model_config is None):
             raise ConfigurationError("embedding_similarity needs either `model` (local) or `model_config` (endpoint)")
+        # `model` may also name an endpoint's definition.
         if model is not None and _is_definition(Path(model)):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)
@@ -240,12 +244,12 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """The number of rows at once: enough to fill a batch for each concurrent call of the endpoint."""
+        """The number of rows at once, enough to fill a batch for each concurrent call; None without an endpoint."""
         endpoint = self._embeddings
         return None if endpoint is None else min(_MOST_ROWS, (endpoint.concurrency or 1) * EmbeddingEndpoint.most_texts)
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
-        """Return the verdict on one row, with the metric's eight keys.
+        """Return the verdict on one row.
 
         Raises:
             ValueError: there is no ground truth.
@@ -288,6 +292,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         vectors = [unpacked_vector(completion.text or "") for completion in completions]
 
         try:
+            # Equal texts have a single vector, which is then the first and the last.
             score = cosine(vectors[0].tolist(), vectors[-1].tolist())
         except ValueError as error:
             raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
@@ -308,7 +313,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
 
 
 def _is_definition(path: Path) -> bool:
-    """Return whether this names an endpoint's definition, not a model. A folder is always a model.
+    """Return whether a path names an endpoint's definition, not a model. A folder is always a model.
 
     True for "my/embeddings.yaml", and for "embeddings" if there is an `endpoints/embeddings.yaml`.
     """
@@ -352,7 +357,7 @@ def find_model(name: str) -> Path:
     folder = next(filter(os.path.isdir, _places(name)), None)
     if folder is None:
         raise ConfigurationError(
-            f"no embedding model {name!r} in a folder, an installed package or the Hugging Face cache; "
+            f"the embedding model {name!r} is no folder, no installed package, and not in the Hugging Face cache; "
             f"download the model: hf download {name}"
         )
 
@@ -401,7 +406,10 @@ def digest(folder: Path) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _digest(files: tuple[tuple[Path, int, int], ...]) -> str:
-    """Return the hash of files. Their sizes and times are arguments only to make the cache notice changes."""
+    """Return the hash of the contents of files, given as (path, size, time of the last change).
+
+    Sizes and times are arguments only to make the cache notice changes.
+    """
     content_hash = hashlib.blake2b(digest_size=8)
     for path, *_ in files:
         with path.open("rb") as content:

@@ -91,7 +91,8 @@ class LocalModel:
         """Return the states of a text's tokens after this layer. Texts beyond the model's limit are cut."""
         cleaned = _encodable(text)
         with self._one_at_a_time(), torch.inference_mode():
-            positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)  # T5 has none
+            # The most tokens that the model has positions for; T5 has no such limit.
+            positions = getattr(self._encoder.config, "max_position_embeddings", _MOST_TOKENS)
             limit = min(self._tokenizer.model_max_length, positions, _MOST_TOKENS)
             truncated = self._size(cleaned) > limit or len(text) > _MOST_CHARACTERS
 
@@ -118,7 +119,7 @@ class LocalModel:
 
 
 def _check_weights(folder: Path) -> None:
-    """Raise ValueError if the file lacks weights: transformers would only log this and use random weights."""
+    """Raise ValueError if the model's files lack weights: transformers would only log this and use random weights."""
     _, found = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True, output_loading_info=True)
     missing = [name for name in found["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
     if missing:

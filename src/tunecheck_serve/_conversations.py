@@ -50,7 +50,10 @@ class _IndexedRow:
     scenario: Scenario | None = None
 
     def tools(self, turn: int) -> list[Tool]:
-        """Return the tools that the model gets in a turn."""
+        """Return the tools that the model gets in a turn, counted from 0.
+
+        For a single question, these are the row's `tools` or else its `tool_definitions`.
+        """
         if self.scenario is None:
             column = self.row.values.get("tools")
             return openai_tools(column if column is not None else self.row.values.get("tool_definitions")) or []
@@ -73,7 +76,8 @@ class _IndexedRow:
             return None
 
         turn, step = 0, 0
-        rest_of_turn: Sequence[bytes] = ()  # a turn may begin with several messages
+        # The turn's own messages that are still to come: a turn may begin with several.
+        rest_of_turn: Sequence[bytes] = ()
 
         for message in spoken[len(opening) :]:
             role = message.get("role")
@@ -113,7 +117,8 @@ class RowAnswers(ChatSource):
     ) -> None:
         """Index the rows by their first message. Rows from which no request can be built are skipped.
 
-        `target` builds the requests; by default, a target with this endpoint.
+        `backends` finds the simulators of conversations. `target` builds the requests; by default, a target with this
+        endpoint.
         """
         self.name = endpoint.name
         self._endpoint = endpoint
@@ -136,6 +141,7 @@ class RowAnswers(ChatSource):
 
         Raises:
             NoAnswerError: no row has the messages, or the recorded conversation has no such step.
+            EndpointError: the endpoint failed.
         """
         indexed, turn, step = self._find_row(request)
         record = self._recorded_result(indexed)
@@ -145,7 +151,7 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                raise NoAnswerError(f"the recording of row {indexed.row.id} has no step {step} in turn {turn}")
+                raise NoAnswerError(f"row {indexed.row.id}: no step {step} of turn {turn} (both from 0) is recorded")
             return completion
 
         tools = _shown_tools(indexed, turn, request)
@@ -173,14 +179,14 @@ class RowAnswers(ChatSource):
                 matches.append((indexed, *place))
 
         if not matches:
-            raise NoAnswerError("no row of the served data set has the messages of this request")
+            raise NoAnswerError("no row of the served data set has this request's messages; send a row's own messages")
 
         if len(matches) == 1:
             return matches[0]
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
 
     def _recorded_result(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
-        """Return the recorded conversation of a row, or None if the endpoint answers single requests."""
+        """Return the recorded conversation of a row, or None if the endpoint has none for this row."""
         try:
             return self._endpoint.recorded_result(indexed.row)
         except NoAnswerError:
@@ -189,7 +195,8 @@ class RowAnswers(ChatSource):
     def _step_counts(self, indexed: _IndexedRow) -> Sequence[int]:
         """Return the number of answers in each turn, from the record or else estimated from the ground truth.
 
-        The estimate for a turn with expected calls is 2, the calls and a final text, and otherwise 1.
+        The estimate for a turn with expected calls is 2 (the calls and a final text), and otherwise 1. A single
+        question has one turn with 1. The list is empty if the record or the ground truth has no list of turns.
         """
         if indexed.scenario is None:
             return [1]

@@ -96,6 +96,7 @@ class ServedEvaluator(Service):
         except pipeline.ColumnMissingError as error:
             return _not_scored("Error", str(error.args[0]))
 
+        # The outcomes of one evaluator for one row
         ((outcome,),) = (await self._executor.run([pipeline.Work([arguments], None)])).outcomes
         return self._reply_of(outcome)
 
@@ -132,7 +133,7 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
         BadRequestError: the data is not an object.
     """
     if not isinstance(data, dict):
-        raise BadRequestError("data: must be an object with `item` (the row) and `sample` (the answer)")
+        raise BadRequestError("`data` must be an object with `item` (the row) and `sample` (the answer)")
 
     item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
     # Foundry puts the text of the model's answer here.
@@ -141,6 +142,6 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
 
 
 def _not_scored(status: str, reason: JSON) -> dict[str, JSON]:
-    """Return the reply for a row without a score."""
+    """Return the reply for a row without a score; the status is "Error" or "Skipped"."""
     empty = dict.fromkeys(("score", "passed", "threshold", "properties"))
     return {"schema_version": _VERSION, "status": status, "reason": reason, **empty}

@@ -100,7 +100,7 @@ def chat_question(body: bytes) -> Asked:
     asked = read_object(body)
     # Each row has one recorded or simulated answer, so there is no second choice.
     if asked.get("n") not in (None, 1):
-        raise BadRequestError("n: must be 1, because this server returns one choice per request")
+        raise BadRequestError("`n` must be 1, because this server returns one choice per request")
 
     model, options = asked.get("model"), asked.get("stream_options")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
@@ -166,7 +166,7 @@ def _messages(value: JSON, field: str) -> Sequence[Mapping[str, JSON]]:
 
     messages = _objects(value, field)
     if not messages:
-        raise BadRequestError(f"{field}: must not be empty")
+        raise BadRequestError(f"`{field}` must contain at least one message")
     return messages
 
 
@@ -183,7 +183,7 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
 def _objects(value: JSON, field: str) -> list[dict[str, JSON]]:
     """Return the value as a list of objects, or raise BadRequestError, which names the field."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise BadRequestError(f"{field}: must be a list of objects")
+        raise BadRequestError(f"`{field}` must be a list of objects")
     return cast("list[dict[str, JSON]]", value)
 
 
@@ -351,7 +351,7 @@ class ServerOptions:
 
 
 def parse_faults(texts: list[str]) -> dict[int, float]:
-    """Return the error rates by status of faults written as `429=0.05`.
+    """Parse options such as `429=0.05` into error rates by HTTP status.
 
     Raises:
         ConfigurationError: a text has another form. `FaultInjection` checks the numbers.
@@ -378,7 +378,7 @@ def key_from(variable: str | None) -> str | None:
     # White space around a key, such as a line break from a file, is no part of it.
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise ConfigurationError(f"--key-env {variable}: the environment variable is not set; set it to the key")
+        raise ConfigurationError(f"--key-env {variable}: the environment variable is unset or blank; set it to the key")
     return key
 
 
@@ -558,8 +558,9 @@ class Middleware:
     ) -> tuple[T, dict[str, str]]:
         """Return the answer to a request and extra headers, which mark a repeated answer.
 
-        If the request has an idempotency key, `ask` is called only once for that key. `digest` is the hash of the
-        question. Waits for the server's artificial latency first, and counts the answer.
+        `ask` computes the answer. If the request has an idempotency key, `ask` is called only once for that key, and
+        `replies` keeps the answer. `digest` is the hash of the question. Waits for the server's artificial latency
+        first, and counts the answer.
 
         Raises:
             BadRequestError: the key was used with another question.
@@ -666,7 +667,7 @@ class FaultInjection:
         # The sum of decimal rates has a rounding error.
         if not valid or sum(rates.values()) > 1 + 1e-9:
             raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; together, rates must not exceed 1"
+                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; the sum of rates must not exceed 1"
             )
 
         self._outcomes = [*rates, None]

@@ -88,7 +88,10 @@ def open_uploaders(options: DestinationOptions, project: str | None, *, allow_si
 def upload_all(
     uploaders: Iterable[UploaderLike], run: Run, *, again: bool = False
 ) -> tuple[list[Uploaded], TunecheckError | None]:
-    """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure."""
+    """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure.
+
+    If `again`, a run that was deleted at its destination is created anew.
+    """
     done: list[Uploaded] = []
     failure: TunecheckError | None = None
 

@@ -95,7 +95,7 @@ class UploadRecord:
         self.known = self._file.uploads.get(destination) or self.renew()
 
     def renew(self) -> Destination:
-        """Start anew, as after the run was deleted at the destination."""
+        """Set `known` to an empty state with a new marker, for a run that was deleted at the destination; return it."""
         self.known = self._file.uploads[self._destination] = Destination(str(uuid.uuid4()))
         return self.known
 
@@ -124,15 +124,15 @@ def _read(run: Run, path: Path) -> UploadFile:
         return UploadFile()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{path}: cannot be read: {error}; repair the file, or delete the file to upload the run anew"
+            f"{path}: cannot be read: {error}; repair the file, or delete it to upload the run again as a new run"
         ) from None
 
     content = file.content(run)
     # Without a key file, this user has no signature to compare.
     if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: another user wrote this record of the run's uploads, or run or file were changed or moved; "
-            "delete the file to upload the run again, as a new run"
+            f"{path}: another user wrote this record of uploads, or the run or this file was changed or moved; "
+            "delete the file to upload the run again as a new run"
         )
     return file
 
@@ -174,7 +174,10 @@ def artifact(name: str, path: Path, kind: str = "application/octet-stream") -> A
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """Yield the file with the conversations' logs, if there are any, and the report, if it was written."""
+    """Yield the file with the conversations' logs, if there are any, and the report, if it was written.
+
+    The file with the logs is written to `folder`.
+    """
     written = 0
     with (folder / _LOGS).open("wb") as file:
         for number, row in enumerate(run.rows()):
@@ -205,9 +208,10 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
-    """Return a row's value in a column of the table. Errors, in the columns `outputs.error.<stage>`, become text.
+    """Return a row's value in a column of the table; None if it has none.
 
-    For example `TimedOutError: no answer within 60 s`.
+    The row's cause and errors are in the columns `outputs.cause` and `outputs.error.<stage>`. Errors become text:
+    `TimedOutError: no answer within 60 s`.
     """
     if name in row or not (name.startswith("outputs.error.") or name == f"outputs.{_CAUSE}"):
         return row.get(name)
@@ -265,7 +269,7 @@ class Contents:
 
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
-    """Return the contents of an upload. Its files are written only if the run may be uploaded.
+    """Return the contents of an upload. `artifacts`, which may write files, is read only if the run may be uploaded.
 
     Raises:
         ConfigurationError: the run has not finished, or has simulated answers.
@@ -283,8 +287,8 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
         )
 
     metrics, left_out = finite_metrics(summary.get("metrics"))
-    given = manifest.get("tags")
-    tags = {name: str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+    recorded_tags = manifest.get("tags")
+    tags = {name: str(value) for name, value in recorded_tags.items()} if isinstance(recorded_tags, dict) else {}
 
     return Contents(
         run=run,
@@ -302,7 +306,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
 def _state_tags(run: Run, simulated: bool) -> dict[str, str]:
     """Return tags that mark a run with simulated answers or an early stop; empty for other runs."""
     marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
-    return {name: said for name, said in marks.items() if said}
+    return {name: text for name, text in marks.items() if text}
 
 
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -334,7 +338,7 @@ def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:
-    """Return the portal's ids of the run's evaluators that it knows, such as `{"my_f1": "f1_score"}`.
+    """Return the ids of the evaluators that Foundry's portal knows, by the run's names: `{"my_f1": "f1_score"}`.
 
     Only classes of azure-ai-evaluation and of Tunecheck count: another package may use the same class name.
     """
@@ -506,7 +510,11 @@ class Uploader(abc.ABC):
     def __init__(
         self, destination: str, option: tuple[str, ...], *, to: str | None = None, allow_simulated: bool = False
     ) -> None:
-        """Set the destination. `to` is its name for the user."""
+        """Set the destination.
+
+        `destination` is its key in the upload record, `option` the part of the command line that names it, and `to` its
+        name for the user.
+        """
         self._destination = destination
         self._option = option
         self._to = to or destination
@@ -517,16 +525,17 @@ class Uploader(abc.ABC):
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated, and simulated runs are not uploaded; "
-                "give an endpoint, or --allow-simulated (allow_simulated=True) to test the upload"
+                "evaluate a real endpoint, or give --allow-simulated (allow_simulated=True) to test the upload"
             )
 
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
-        """Upload a finished run, given itself or by its folder. Resume an earlier upload, or update the uploaded run.
+        """Upload a finished run; `run` may be its folder. Resume an earlier upload, or update the uploaded run.
 
-        If `again`, create the run anew if it was deleted at the destination.
+        If `again`, a run that was deleted at the destination is created anew.
 
         Raises:
             ConfigurationError: the run cannot be uploaded.
+            RunError: another process is uploading the run, or its record cannot be written.
             UploadError: a step failed, or the run was deleted at the destination. The run's folder is intact, and the
                 upload can be repeated.
         """
@@ -571,12 +580,15 @@ class Uploader(abc.ABC):
     def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
         """Do the remaining steps of an upload, and return True if there were none.
 
-        A run that was deleted at the destination is created anew if `again`, otherwise UploadError is raised.
+        A run that was deleted at the destination is created anew if `again`.
+
+        Raises:
+            UploadError: a step failed, or the run was deleted and `again` is False.
         """
         with contextlib.closing(self._upload_of(record, contents)) as upload:
             if record.known.run_id is not None and not upload.is_there():
                 if not again:
-                    raise UploadError(GONE, f"{record.known.run_id} was deleted at the destination")
+                    raise UploadError(GONE, f"run {record.known.run_id} was deleted at the destination")
                 record.renew()
                 record.save()
                 return self._send(record, contents, again=False)
@@ -608,17 +620,17 @@ _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,255}")
 
 
 def checked_id(step: UploadStep, value: object) -> str:
-    """Return an id of a service's reply. It goes into later addresses and into the record.
+    """Return a value of a service's reply if it is an id that can be a part of a path.
 
     Raises:
-        UploadError: it is missing, or no id.
+        UploadError: the value is missing, or no such id.
     """
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise UploadError(step, "the service's reply has no valid id; check the address", unsure=True)
+        raise UploadError(step, "the service's reply has no valid id; check the service's address", unsure=True)
     return value
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:
-    """Return the value under these keys and positions, such as `"run", "info", "run_id"`, or None if there is none."""
+    """Return the value that these keys and positions lead to, such as `"run", "info", "run_id"`; None without one."""
     found = plugins.find_value(value, path)
     return None if isinstance(found, plugins.Missing) else found

@@ -191,7 +191,9 @@ def test_an_upload_of_what_is_there_already_changes_nothing(fake: Fake, project:
 def test_a_run_deleted_over_there_is_noticed_and_made_anew_when_asked(fake: Fake, project: Any, run: Run) -> None:
     first = uploader(project).upload(run)
     fake.runs.clear()
-    with pytest.raises(UploadError, match=rf"uploaded run: {first.run_id} was deleted at the destination; .* --again"):
+    with pytest.raises(
+        UploadError, match=rf"uploaded run: run {first.run_id} was deleted at the destination; .* --again"
+    ):
         uploader(project).upload(run)
     assert fake.runs == {}
     second = uploader(project).upload(run, again=True)
@@ -227,7 +229,7 @@ def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: 
         known |= {"run_id": "another-run", "complete": False}
     (run.folder / "upload.json").write_text(json.dumps(record), "utf-8")
     asked = len(fake.asked)
-    with pytest.raises(ConfigurationError, match=r"upload\.json: another user wrote this record of the run"):
+    with pytest.raises(ConfigurationError, match=r"upload\.json: another user wrote this record of uploads"):
         uploader(fake.project).upload(run)
     assert len(fake.asked) == asked
 

@@ -77,12 +77,12 @@ async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: 
         (b"\xff", "the request's body is not JSON"),
         (b"[" * 100_000, "the request's body is not JSON"),
         ([1], "the request's body must be a JSON object"),
-        ({}, "messages: must be a list of objects"),
-        ({"messages": []}, "messages: must not be empty"),
-        ({"messages": ["hello"]}, "messages: must be a list of objects"),
-        ({"messages": asking("talk"), "tools": {}}, "tools: must be a list of objects"),
-        ({"messages": asking("talk"), "functions": [1]}, "functions: must be a list of objects"),
-        ({"messages": asking("talk"), "n": 2}, "n: must be 1"),
+        ({}, "`messages` must be a list of objects"),
+        ({"messages": []}, "`messages` must contain at least one message"),
+        ({"messages": ["hello"]}, "`messages` must be a list of objects"),
+        ({"messages": asking("talk"), "tools": {}}, "`tools` must be a list of objects"),
+        ({"messages": asking("talk"), "functions": [1]}, "`functions` must be a list of objects"),
+        ({"messages": asking("talk"), "n": 2}, "`n` must be 1"),
     ],
 )
 async def test_a_bad_request_is_told_why(recorded: ChatSource, started: Starter, body: Any, complaint: str) -> None:
@@ -222,7 +222,7 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     status, reply, _ = await posted(f"{url}/score", {"input_data": "question 3"})
     assert (status, reply["error"]["message"]) == (
         404,
-        "no row of the served data set has the messages of this request",
+        "no row of the served data set has this request's messages; send a row's own messages",
     )
 
 
@@ -294,7 +294,7 @@ def test_a_key_that_is_not_set_is_an_error(recorded: ChatSource, monkeypatch: py
     from tunecheck_serve import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="SERVE_KEY: the environment variable is not set"):
+    with pytest.raises(ConfigurationError, match="SERVE_KEY: the environment variable is unset or blank"):
         key_from("SERVE_KEY")
 
 

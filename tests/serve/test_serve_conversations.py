@@ -72,5 +72,5 @@ async def test_what_no_row_says_is_named() -> None:
         load_endpoint({"kind": "simulated"}), [row_of("a", [asking("go"), asking("on")], ["f"], [[], []])], Backends()
     )
     said = [*asking("go"), {"role": "assistant", "content": "Done."}, *asking("stop")]
-    with pytest.raises(NoAnswerError, match="no row of the served data set has the messages of this request"):
+    with pytest.raises(NoAnswerError, match="no row of the served data set has this request's messages"):
         await source.complete(ChatRequest(said, [{"type": "function", "function": {"name": "f"}}]))
