@@ -303,11 +303,11 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
     def turn_range(self) -> tuple[int, int]:
         """Return the least and most turns of --turns, or raise ConfigurationError for another format."""
         found = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", self.turns)
-        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)  # 0 is refused below
         if not 1 <= least <= most:
-            raise ConfigurationError(f"--turns {self.turns!r} must be a number or a range, such as 3 or 2-4")
+            raise ConfigurationError(f"--turns {self.turns!r} must be a number from 1 to 99, or a range such as 2-4")
 
-        if least == 1 < most:
+        if least == 1 and most > 1:
             raise ConfigurationError(f"--turns {self.turns}: give 1 (single-turn rows) or 2-{most} (conversations)")
         return least, most
 
@@ -401,7 +401,7 @@ def _check_author(options: AuthorOptions) -> None:
     from tunecheck_authoring._author.pipeline import STAGES
 
     if not _NAME.fullmatch(options.name):
-        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
+        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters and digits, then - and _")
 
     if options.stage is not None and options.stage not in STAGES:
         raise ConfigurationError(f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
@@ -529,8 +529,8 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
 
     if options.leave_test_set is None and not options.no_test_set:
         raise ConfigurationError(
-            f"the rows of run {run_id} must not be both test and training rows; give --leave-test-set FILE to remove "
-            "them from the test set, or --no-test-set if the run's data is no test set"
+            f"the rows of run {run_id} may be test rows; give --leave-test-set FILE to remove the exported rows "
+            "from the test set, or --no-test-set if none are test rows"
         )
 
 

@@ -508,7 +508,7 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
     for path in (out, *rest):
         # The sidecar of the test set is a .yaml file.
         if path.suffix.lower() not in (".jsonl", ".yaml"):
-            raise ConfigurationError(f"{path}: must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
+            raise ConfigurationError(f"{path}: the name must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
             raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
         if path.exists() and not options.overwrite:
@@ -547,7 +547,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]
         report.rows, report.failed = report.rows + 1, report.failed + (1 if fails[0] != fails[1] else 0)
 
-        failing, passing = (0, 1) if fails[0] else (1, 0)
+        failing, passing = (0, 1) if fails[0] else (1, 0)  # positions in `runs`
         row, reader = pair_rows[failing], readers[failing]
         if fails[0] == fails[1] or not reader.is_selected(row):
             continue
@@ -664,7 +664,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 kept += 1
 
         if not kept:
-            raise ConfigurationError(f"the export takes all clusters of {known.path}; export fewer with --cause")
+            raise ConfigurationError(f"the export would leave no test row of {known.path}; export fewer with --cause")
 
     report.rest = kept
     left = len(report.leaving) + report.left_along

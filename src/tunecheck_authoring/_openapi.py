@@ -77,11 +77,11 @@ class ApiDocument:
 
         content = _parse(raw, path)
         if not isinstance(content, dict) or not isinstance(content.get("paths"), dict):
-            raise ConfigurationError(f"{path}: is not an OpenAPI file, because `paths` is missing")
+            raise ConfigurationError(f"{path}: is no OpenAPI file, because it has no object `paths`; give another file")
 
         version = str(content.get("openapi") or content.get("swagger") or "")
         if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-            raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; use 2.0, 3.0 or 3.1")
+            raise ConfigurationError(f"{path}: the OpenAPI version {version!r} is unknown; use 2.0, 3.0, 3.1 or 3.2")
         self.root: Node = content
 
     def resolve(self, value: JSON | Node) -> Node:
@@ -128,7 +128,7 @@ class ApiDocument:
             elif isinstance(value, dict) and key in value:
                 value = value[key]
             else:
-                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads to nothing in this file")
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads nowhere; correct it")
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
@@ -178,7 +178,7 @@ class _SchemaWriter:
         return self._plain_schema(node, above, depth)
 
     def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
-        """Join the parts of `allOf` and the schema's other keys.
+        """Join the parts of `allOf` and the schema's other keys. `depth` counts the levels above.
 
         For example `{"allOf": [{"$ref": "#/…/Pet"}, {"properties": {"bark": …}}]}` has Pet's fields and `bark`.
         """
@@ -197,7 +197,7 @@ class _SchemaWriter:
         """Return one schema for alternatives, without null.
 
         Objects are joined to one object with the fields of all. A field is then required only if all alternatives
-        require it. Other alternatives become `anyOf`.
+        require it. Other alternatives become `anyOf`; a single one stays as it is. `depth` counts the levels above.
         """
         schemas = [self.schema(each, above, depth + 1) for each in options]
         schemas = [each for each in schemas if each.get("type") != "null"]
@@ -213,7 +213,10 @@ class _SchemaWriter:
         return schemas[0] if len(schemas) == 1 else {"anyOf": [*schemas]} if schemas else {}
 
     def _plain_schema(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
-        """Return the type, limits, choices, items and fields of a schema without alternatives."""
+        """Return the type, limits, choices, items and fields of a schema without alternatives.
+
+        `above` has the names of the schemas around it, and `depth` counts the levels.
+        """
         schema: Schema = {**_type_only(node), **_description(node)}
         schema |= {key: node[key] for key in _NUMBERS if isinstance(node.get(key), (int, float))}
         schema |= {key: node[key] for key in ("format", "pattern") if isinstance(node.get(key), str)}
@@ -233,7 +236,10 @@ class _SchemaWriter:
         return schema
 
     def _properties(self, node: Node, above: tuple[str, ...], depth: int) -> Schema:
-        """Return the fields of an object and the names of required ones. Beyond `_MOST_PARTS`, fields are left out."""
+        """Return the fields of an object and the names of required ones. Beyond `_MOST_PARTS`, fields are left out.
+
+        `above` has the names of the schemas around the object, and `depth` counts the levels.
+        """
         properties: dict[str, JSON] = {}
         for name, each in self.document.resolve(node.get("properties") or {}).items():
             if self.parts > _MOST_PARTS:
@@ -382,7 +388,7 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
 
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
-        matching_only = f" that matches --only {' or '.join(only)}" if only else ""
+        matching_only = f" that matches --only {' or '.join(only)}; correct --only" if only else "; give another file"
         raise ConfigurationError(f"{path}: has no operation{matching_only}")
     return operations
 
@@ -414,7 +420,7 @@ def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
 
 
 def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiOperation:
-    """Return an entry of the file as an operation. Its name is not in `names`, and is added there."""
+    """Return an entry of the file as an operation. It gets a name that is not in `names`; the name is added there."""
     node = entry.node
     parts = _path_parts(entry.path)
     operation_id = node.get("operationId")
@@ -430,7 +436,7 @@ def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiO
         text = f"{text.strip().rstrip('.')}. {more}"
 
     # The function's name of a parameter may differ from the name in the path.
-    by_original = {each.original: at for at, each in parameters.items() if each.place == "path"}
+    by_original = {each.original: own_name for own_name, each in parameters.items() if each.place == "path"}
     in_path = tuple(by_original[part[1:-1]] for part in parts if is_parameter(part) and part[1:-1] in by_original)
 
     answer = _answer(document, node, parts[-1] if parts else "")
@@ -464,7 +470,10 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Parameter], str]:
-    """Return the parameters by their names in the function, and the name of the body's schema in the file."""
+    """Return the parameters by their names in the function, and the name of the body's schema in the file.
+
+    Headers that the client program sends, such as those with keys, are no parameters.
+    """
     nodes: dict[tuple[str, str], Node] = {}
     for node in (entry.path_item, entry.node):  # an operation's own parameters replace those of the path
         for each in as_list(node.get("parameters")):
@@ -477,14 +486,13 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
     parameters: dict[str, Parameter] = {}
     body_name = ""
     for (place, name), parameter in nodes.items():
-        if place in ("path", "query", "formData") or (
-            place == "header" and name.lower() not in _CLIENTS_OWN | _keys(document)
-        ):
+        is_models_header = place == "header" and name.lower() not in _CLIENTS_OWN | _key_headers(document)
+        if place in ("path", "query", "formData") or is_models_header:
             # In OpenAPI 2.0, the type stands in the parameter itself, not in its `schema`.
             schema = _with_parameter_text(document.schema(parameter.get("schema") or parameter), parameter)
             required = place == "path" or parameter.get("required") is True
-            where = "body" if place == "formData" else cast("Place", place)
-            _add_parameter(parameters, Parameter(schema, where, name, required))
+            own_place = "body" if place == "formData" else cast("Place", place)
+            _add_parameter(parameters, Parameter(schema, own_place, name, required))
 
     for media, required in _bodies(document, entry.node, nodes.values()):
         body_name, body = document.named(media)
@@ -496,7 +504,7 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
     return parameters, body_name
 
 
-def _keys(document: ApiDocument) -> set[str]:
+def _key_headers(document: ApiDocument) -> set[str]:
     """Return the names of headers for API keys, in lower case; OpenAPI 2.0 has them in `securityDefinitions`."""
     components = document.resolve(document.root.get("components"))
     schemes = document.root.get("securityDefinitions") or components.get("securitySchemes")
@@ -537,7 +545,7 @@ def _content_schema(document: ApiDocument, holder: Node) -> JSON:
 
 
 def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: bool, with_key: bool) -> None:
-    """Add the fields of an object body as parameters; another body becomes one parameter `body`.
+    """Add the fields of an object body to `parameters`; another body becomes one parameter `body`.
 
     Read-only fields are left out. With `with_key`, a read-only `id` is kept, because only it identifies the record.
     """
@@ -555,7 +563,7 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
 
 
 def _add_parameter(parameters: dict[str, Parameter], parameter: Parameter) -> None:
-    """Add a parameter under a free name. A body field that is also in the path is the same parameter."""
+    """Add a parameter to `parameters` under a free name, unless the path has a parameter of the same original name."""
     name = identifier(parameter.original)
     known = parameters.get(name)
     if known is not None:

@@ -133,7 +133,10 @@ class ResourceModel:
             self._by_schema.setdefault(operation.answer.name, known)
 
     def _new_kind(self, place: Place, key: str | None) -> ResourceKind:
-        """Add and return a kind for the collection at a place. If its name is taken, it gets a longer one."""
+        """Add and return a kind for the collection at a place. If its name is taken, it gets a longer one.
+
+        `key` is the field or parameter that identifies a record; None if there is only one record.
+        """
         name = _named_by(place)
         if name in self.kinds:
             # For example `pet_toy` for `/pets/{}/toys` if there is a kind `toy`.
@@ -158,7 +161,7 @@ class ResourceModel:
         # Copies, because `readOnly` is removed below.
         answered = {name: dict(each) for name, each in operation.answer.fields.items()}
 
-        if operation.method == "get" or operation.method in ("post", "put", "patch"):
+        if operation.method in ("get", "post", "put", "patch"):
             # Fields in the order of the body. If the answer has the field, too, its schema counts.
             for name, schema in ({**body, **answered} if body else answered).items():
                 schema.pop("readOnly", None)
@@ -180,8 +183,8 @@ class ResourceModel:
         `number` counts the path's parameters; by default the last one, such as the order in `/orders/{id}/cancel`.
         """
         keys = [at for at, part in enumerate(operation.parts) if is_parameter(part)]
-        is_known = -len(keys) <= number < len(keys)
-        return self._by_place.get(_place(operation.parts[: keys[number]])) if is_known else None
+        has_parameter = -len(keys) <= number < len(keys)
+        return self._by_place.get(_place(operation.parts[: keys[number]])) if has_parameter else None
 
     def _place_kind(self, operation: ApiOperation) -> ResourceKind | None:
         """Return the kind at the operation's path, without a last parameter, or None."""
@@ -254,24 +257,25 @@ class ResourceModel:
         key = self._key_parameter(operation, kind) if does in ("read", "update", "delete", "act") else None
 
         parameters = operation.parameters
-        free = [name for name in parameters if name != key]
-        inside = [name for name in operation.in_path if name != key]
+        others = [name for name in parameters if name != key]
+        from_path = [name for name in operation.in_path if name != key]
 
         writes = does in ("create", "update", "act")
-        queries = [name for name in free if parameters[name].place == "query"]
+        queries = [name for name in others if parameters[name].place == "query"]
         fields = [name for name in queries if kind.field_of(parameters[name].original)]
-        filters = inside if writes or does == "delete" else [*inside, *fields]
+        filters = from_path if writes or does == "delete" else [*from_path, *fields]
 
-        search = next((name for name in free if does == "list" and name.lower() in _SEARCH), None)
-        limits = (name for name in free if does == "list" and name.lower() in _LIMIT)
+        search = next((name for name in others if does == "list" and name.lower() in _SEARCH), None)
+        limits = (name for name in others if does == "list" and name.lower() in _LIMIT)
         limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
 
+        # A new record with a text as key gets its key from the call.
         chooses_key = does == "create" and kind.makes == "text"
         needed = self._key_parameter(operation, kind) if chooses_key else None
 
-        creates_several = does == "create" and "body" in free and _is_list_of_objects(parameters["body"].schema)
+        creates_several = does == "create" and "body" in others and _is_list_of_objects(parameters["body"].schema)
 
-        owners = {name: kind.scopes.get(name) for name in inside}
+        owners = {name: kind.scopes.get(name) for name in from_path}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
 
         # In the order of Action's fields: does, resource, description, parameters, required, key, matches, refers,
@@ -290,7 +294,7 @@ class ResourceModel:
             "body" if creates_several else None,
             _sets(operation, kind) if does == "act" else {},
             operation.answer.field or None,
-            [name for name in free if writes and parameters[name].place in ("query", "header")],
+            [name for name in others if writes and parameters[name].place in ("query", "header")],
         )
 
     def _references(self, operation: ApiOperation, key: str | None) -> Iterator[tuple[str, str]]:
@@ -321,7 +325,7 @@ def _key_field(kind: ResourceKind, schema: Schema) -> str:
     """Return the field that holds a path's last parameter (`id` for `petId`), or else the parameter's own name.
 
     Candidates in their order: the parameter (`petId`), the parameter without the kind's name (`id`), and the names in
-    `_IDS`. The field must have the parameter's type.
+    `_IDS` if the parameter says no more than they do. The field must have the parameter's type.
     """
     parameter = kind.key or "id"
     kind_words = {*words_of(kind.name)}
@@ -349,6 +353,7 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
     for name, schema in kind.fields.items():
         choices = schema.get("enum")
         for choice in choices if isinstance(choices, list) else ():
+            # Without its last letter, which may change: `deny` and `denied`
             if isinstance(choice, str) and len(verb) > 3 and choice.lower()[: len(verb) - 1] == verb[:-1]:
                 return {name: choice}
     return {}
@@ -403,9 +408,9 @@ def sample_configuration(kinds: Mapping[str, ResourceKind], seed: int) -> dict[s
 def _sample_record(
     kind: ResourceKind, kinds: Mapping[str, ResourceKind], number: int, random: Random
 ) -> dict[str, JSON]:
-    """Return the n-th record of a kind, with the keys of the records to which it belongs or refers.
+    """Return a sample record of a kind, with the keys of the records to which it belongs or refers.
 
-    It has the best fields: required ones are preferred, then those with choices.
+    `number` counts the kind's records from 1. The best fields are filled: first required ones, then those with choices.
     """
     record: dict[str, JSON] = {} if kind.key is None else {kind.key: _sample_key(kind, number)}
     another = number % _RECORDS + 1
@@ -414,6 +419,7 @@ def _sample_record(
         if name not in record and owner is not None:
             record[name] = _sample_key(owner, another)
         elif name not in record:
+            # One of two texts, so that several records have the same one
             record[name] = _value(name, {"type": "string"}, at + number % 2, random)
 
     others = references(kind, kinds)
@@ -437,7 +443,7 @@ def _sample_key(kind: ResourceKind, number: int) -> JSON:
 
     A record that is identified by the record around it, such as the settings of a user, has that record's key.
     """
-    known: set[str] = set()
+    known: set[str] = set()  # kinds may be scopes of each other
     while kind.name not in known and (owner := kind.scopes.get(kind.key or "")) is not None:
         known.add(kind.name)
         kind, number = owner, number % _RECORDS + 1
@@ -511,7 +517,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 def require_name(path: Path) -> None:
     """Refuse a simulator's file if its name is not a valid Python identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: use only letters, digits and _ in the file's name, such as my_service.py")
+        raise ConfigurationError(f"{path}: the file needs a Python name without a leading _, such as my_service.py")
 
 
 def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:

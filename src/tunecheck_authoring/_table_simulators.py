@@ -110,14 +110,17 @@ class TableSimulator(Simulator):
 
 
 def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, object]:
-    """Return the class attributes in a simulator's file of tables, or raise DataError if it cannot be read."""
+    """Return the class attributes in a simulator's file of tables, or raise DataError if it cannot be read.
+
+    Rows of tables in the class's `row_types` get that type; other tables stay JSON.
+    """
     try:
         content = plugins.loads(plugins.read_regular(path, _MOST_BYTES))
         tables: dict[str, JSON] = msgspec.convert(content, dict[str, Any])
-        types_of = {name: dict[str, kind] for name, kind in simulator.row_types.items()}  # type: ignore[valid-type]
-        return {**tables, **{name: msgspec.convert(tables.get(name, {}), kind) for name, kind in types_of.items()}}
+        table_types = {name: dict[str, kind] for name, kind in simulator.row_types.items()}  # type: ignore[valid-type]
+        return {**tables, **{name: msgspec.convert(tables.get(name, {}), kind) for name, kind in table_types.items()}}
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: the tables of the service cannot be read: {error}") from None
+        raise DataError(f"{path}: the service's tables cannot be read: {error}; correct the file") from None
 
 
 @functools.cache
@@ -208,8 +211,8 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def selects(self, record: Record, arguments: Record) -> bool:
         """Return True if each field in `matches` has the value of its argument; omitted arguments do not count."""
         # Two parameters may filter by the same field, such as `tag` and `tags`: both count.
-        given = [(name, arguments[parameter]) for parameter, name in self.matches.items() if parameter in arguments]
-        return all(_holds(record, name, value) for name, value in given)
+        expected = [(field, arguments[name]) for name, field in self.matches.items() if name in arguments]
+        return all(_holds(record, field, value) for field, value in expected)
 
 
 class Resources(TableSimulator):
@@ -226,17 +229,19 @@ class Resources(TableSimulator):
     """The initial configuration for `datasets author`; `$one_of`, `$some` and `$between` are drawn at random."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Set the records from a configuration. Missing resources have no records.
+        """Set the records from a configuration: a list of records by resource, or its only record.
+
+        Resources that `config` lacks have no records. `long_context` has no effect.
 
         Raises:
-            DataError: a resource is unknown, or a record has no key.
+            DataError: a resource is unknown, or its records are no list of objects, each with a key.
         """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._highest_numbers: dict[str, int] = dict.fromkeys(self.resources, 0)
 
         for name, content in config.items():
             if name not in self.resources:
-                raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}")
+                raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}; remove that entry")
             records = [content] if self.resources[name].key is None else content
             if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
                 raise DataError(f"initial_config.{name} must be a list of objects, one for each record")
@@ -255,7 +260,7 @@ class Resources(TableSimulator):
         return cls.configuration
 
     def _store(self, name: str, record: Record) -> None:
-        """Store a record by its key as text; an only record has the key "".
+        """Store a record of the resource `name` by its key as text. The only record of a resource has the key "".
 
         The highest number among the keys is kept, so that no new record gets an old key.
 
@@ -265,7 +270,7 @@ class Resources(TableSimulator):
         key_field = self.resources[name].key
         key = _ONLY if key_field is None else record.get(key_field)
         if key is None:
-            raise DataError(f"initial_config.{name}: a record lacks its key {key_field!r}; add the key to each record")
+            raise DataError(f"initial_config.{name}: a record lacks the field {key_field!r}; add it to each record")
 
         text = str(key)
         self._records[name][text] = record
@@ -297,11 +302,15 @@ class Resources(TableSimulator):
 
         if action.does in ("update", "act"):
             return self._change(name, action, arguments)
+        # `_create`, `_read`, `_delete` or `_list`
         execute: Callable[[Action, Record], Record] = getattr(self, f"_{action.does}")
         return execute(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
-        """Add a record with the arguments as fields, or one for each object in the argument `each`; return copies."""
+        """Add a record with the arguments as fields and return a copy of it.
+
+        If the action's `each` names a list argument, add a record for each of its objects and return copies of all.
+        """
         records = None if action.each is None else arguments.get(action.each)
         if isinstance(records, list):
             added: list[JSON] = [self._add_record(action, record) for record in records if isinstance(record, dict)]
@@ -341,7 +350,7 @@ class Resources(TableSimulator):
         return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _delete(self, action: Action, arguments: Record) -> Record:
-        """Delete the selected record and return its key or, for an only record, the resource's name."""
+        """Delete the selected record and return its key, or the resource's name if there is only one record."""
         self._find_record(action, arguments)
 
         key = arguments.get(action.key or "")
@@ -380,7 +389,7 @@ class Resources(TableSimulator):
         if action.key is None:
             if kind.key is not None:
                 raise SimulatorError(f"the call does not say which {action.resource} is meant")
-            # An only record exists from the beginning, without fields.
+            # The only record of a resource exists from the beginning, without fields.
             return records.setdefault(_ONLY, {})
 
         record = records.get(str(arguments.get(action.key)))
@@ -418,8 +427,8 @@ def _holds(record: Record, name: str, expected: JSON) -> bool:
 
 def _repeat_arguments(action: Action, arguments: Record) -> Record:
     """Return the required arguments that select nothing, such as a message, to be repeated in the answer."""
-    silent = {*action.selecting(), *action.refers}
-    return {name: arguments[name] for name in action.required if name in arguments and name not in silent}
+    not_repeated = {*action.selecting(), *action.refers}
+    return {name: arguments[name] for name in action.required if name in arguments and name not in not_repeated}
 
 
 # -- recordings
@@ -480,12 +489,12 @@ class Recording:
         return self._calls.get((state, _key(name, arguments)))
 
     def record_start(self, holds: Mapping[str, JSON]) -> None:
-        """Write a new file with the state in which the service starts."""
+        """Write a new file with the state in which the service starts; `holds` is the state's content."""
         self.path.write_bytes(plugins.dumps_line({"format_version": plugins.FORMAT_VERSION}))
         self.start = self.record_state(holds)
 
     def record_state(self, holds: Mapping[str, JSON]) -> str:
-        """Return the name of a state; a new state is written to the file."""
+        """Return the name of the state with this content (`holds`); a new state is written to the file."""
         # The name is a hash, so equal states have one name.
         name = plugins.content_hash(dict(holds))[:16]
         if name not in self.states:
@@ -513,7 +522,7 @@ class Recording:
         """Read the states and calls in the file. The first state is the start.
 
         Raises:
-            DataError: the file cannot be read, or a line is neither.
+            DataError: the file cannot be read, or a line is neither a state nor a call.
         """
         # A link or a pipe is refused.
         with plugins.raise_as(DataError, self.path), plugins.open_regular(self.path):
@@ -553,13 +562,13 @@ class Recorded(TableSimulator):
     live: ClassVar[LiveServer | None] = None
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start in the recording's first state.
+        """Start in the recording's first state. `long_context` has no effect.
 
         Raises:
             DataError: the configuration is not empty, or the recording cannot be read.
         """
         if config:
-            raise DataError(f"initial_config: {type(self).__name__} replays a recording; configure nothing for it")
+            raise DataError(f"initial_config: {type(self).__name__} takes no configuration; remove its entry")
         self._recording = self.live.recording if self.live is not None else _recording(self.recording)
         self._state, self._lost_call = self._recording.start, ""
 
@@ -605,7 +614,7 @@ def _recording(path: Path) -> Recording:
         DataError: there is no such file.
     """
     if not path.is_file():
-        raise DataError(f"{path}: there is no recording; make one: tunecheck datasets author NAME --mcp COMMAND")
+        raise DataError(f"{path}: the recording is missing; make it with: tunecheck datasets author NAME --mcp COMMAND")
 
     status = path.stat()
     return _read(path, status.st_mtime_ns, status.st_size)

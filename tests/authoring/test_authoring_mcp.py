@@ -123,7 +123,7 @@ def test_each_conversation_meets_the_server_as_it_begins(live: LiveServer) -> No
 
 
 def test_a_configuration_is_refused_since_each_conversation_begins_as_recorded(live: LiveServer) -> None:
-    with pytest.raises(DataError, match="Shelf replays a recording; configure nothing for it"):
+    with pytest.raises(DataError, match="Shelf takes no configuration; remove its entry"):
         Backends().start(["shelf"], {"shelf": {"before": []}})
 
 

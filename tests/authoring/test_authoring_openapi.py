@@ -211,7 +211,7 @@ def test_unreadable_tables_are_told_in_one_line(folder: Path, text: str, capsys:
     (folder / "simulators/clinic.tables.json").write_text(text)
     assert main(["datasets", "author", "clinic", "--simulator", "clinic", "--stage", "world"]) == 2
     error = capsys.readouterr().err
-    assert "clinic.tables.json: the tables of the service cannot be read" in error and error.count("\n") == 1
+    assert "clinic.tables.json: the service's tables cannot be read" in error and error.count("\n") == 1
 
 
 def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) -> None:

@@ -158,6 +158,7 @@ class KnownRows:
 
         With `exclude_related`, rows that continue one another or belong to one declared cluster are not compared.
         """
+        # Each row once, because several keys may lead to it
         others = [*{id(other): other for key in row.sketch[:_KEYS] for other in self._by_key.get(key, ())}.values()]
 
         # A chat may be stored as several rows, each of which begins with the rows before it.
@@ -431,8 +432,8 @@ def _shared_failure(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFi
     why = f"{first.cause or 'no cause known'}{f': {first.evidence}' if first.evidence else ''}"
 
     if answer and 2 * count > len(failures) and count > 1:
-        who = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail; {count} of them"
-        yield found(name, "fails_alike", f"{who} answer {answer} ({why})", fix=f"is {answer} right?")
+        runs_text = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail; {count} of them"
+        yield found(name, "fails_alike", f"{runs_text} answer {answer} ({why})", fix=f"is {answer} right?")
     elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
         text = f"all {len(failures)} runs fail for the same cause ({why})"
         yield found(name, "fails_alike", text, certainty="look")

@@ -436,7 +436,7 @@ class EntryCheck:
         truth = as_list(row.get("ground_truth"), "ground_truth")
         self._truth = _read_truth([as_list(turn, f"ground_truth[{at}]") for at, turn in enumerate(truth)])
         if len(truth) != len(self.turns):
-            refuse(f"ground_truth must have as many turns as `turns` ({len(self.turns)}), but has {len(truth)}")
+            refuse(f"`ground_truth` must have as many turns as `turns` ({len(self.turns)}), but has {len(truth)}")
 
         added = episodes.held_out_of(row)
         # BFCL's rows have `functions`, others have `tools`.
@@ -578,7 +578,8 @@ class EntryCheck:
     def _check_call(self, turn: int, text: str, step: episodes.Called, start: object) -> Iterator[Finding]:
         """Yield the findings about the result and effect of an executed call.
 
-        `text` is the call as the row writes it, and `start` the initial state.
+        `text` is the call as the row writes it, and `start` the initial state. The call must fail if the row's
+        `failing_calls` lists it, and otherwise succeed.
         """
         result = step.result
         taken = None if result.error else collision(step, start)
@@ -649,7 +650,7 @@ def _function_name(item: JSON) -> str:
     if isinstance(item, dict):
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
-    return name if isinstance(name, str) else refuse(f"a function of the row has no name: {str(item)[:60]}")
+    return name if isinstance(name, str) else refuse(f"a function of the row has no `name`: {str(item)[:60]}")
 
 
 def collision(step: episodes.Called, start: object) -> str | None:

@@ -179,7 +179,7 @@ class DialogueReader:
 
         truth = self.ground_truth(row)
         if truth is not None:
-            calls, _ = checks.right_calls(row, truth, tools)
+            calls, _ = checks.right_calls(row, truth, tools)  # `check` reports unreadable calls
         else:
             calls = [checks.as_right(call, tools) for call in read_calls(messages).calls]
 
@@ -259,7 +259,10 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def argument_values(call: checks.RightCall) -> Iterator[tuple[str, list[object]]]:
-    """Yield each argument's accepted values; a single list or object yields its leaves one by one."""
+    """Yield each argument's name and accepted values; a single list or object yields its leaves one by one.
+
+    Lists and objects among several values are left out.
+    """
     for name, values in call.accepted.items():
         if len(values) == 1 and isinstance(values[0], (list, dict)):
             for item in leaves(values[0]):

@@ -93,6 +93,7 @@ class Review:
             accepted.setdefault(self.findings[number].id, []).append(self.findings[number])
 
         names = Counter(name for name, _ in self._rows())
+        # A decision needs one row, so rows that share its id are refused.
         for name in (each for each in (*accepted, *edited) if names[each] > 1):
             raise ConfigurationError(f"{names[name]:,} rows have the id {name}; give each its own id and audit again")
 
@@ -100,21 +101,21 @@ class Review:
         if self.out.exists() and not self._written:
             raise ConfigurationError(f"{self.out} was created after the review began; move that file, and save again")
 
-        kept = left_out = 0
+        kept = 0
         with raise_as(ConfigurationError, self.out, "cannot be written"):
             self.out.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self.out) as temporary, temporary.open("wb") as file:
                 for name, values in self._rows():
                     row = edited[name] if name in edited else apply_fixes(values, accepted.get(name, ()))
-                    kept, left_out = kept + (row is not None), left_out + (row is None)
                     if row is not None:
+                        kept += 1
                         file.write(dumps_line(row))
 
             words = f"{self.dataset.name} with the corrections of `{_COMMAND}`."
             write_file(sidecar_path(self.out), sidecar_text(self.dataset.defaults, description=words).encode())
 
         self._written = True
-        return f"written {self.out}: {plural(kept, 'row')}, {left_out:,} left out"
+        return f"written {self.out}: {plural(kept, 'row')}, {names.total() - kept:,} left out"
 
     def _rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, row in enumerate(self.dataset.rows(), 1):

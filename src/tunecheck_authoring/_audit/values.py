@@ -423,9 +423,10 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 def _findings_of_texts(
     dialogue: Dialogue, call: TruthCall, parameter: str, texts: list[str], earlier: KnownValues, described: str
 ) -> Iterator[AuditFinding]:
-    """Yield at most one finding about a text argument, the most specific one, in the order of the module's table.
+    """Yield at most one finding about a text argument: nearly quoted, a stale copy, mistyped or ungrounded.
 
-    `texts` are its accepted values. A text in `described`, the function's description, needs no other source.
+    `texts` are its accepted values. A text that occurs earlier, or in `described`, the function's description, needs no
+    other source.
     """
     quotation = _quotation_with_mark(texts, earlier)
     if quotation is not None:
@@ -517,7 +518,7 @@ def _fills_template(text: str, template: str) -> bool:
     """True if a text fills the placeholders of a template: `Dear Ann` those of `Dear {name}`."""
     parts = _PLACEHOLDER.split(template)
     pattern = ".+?".join(map(re.escape, parts))
-    return len(parts) > 1 and re.fullmatch(rf"{pattern}", text, re.DOTALL | re.IGNORECASE) is not None
+    return len(parts) > 1 and re.fullmatch(pattern, text, re.DOTALL | re.IGNORECASE) is not None
 
 
 def _copied_result(text: str, results: Sequence[str]) -> str | None:
@@ -605,7 +606,10 @@ def _word_parts(word: str) -> list[str]:
 
 
 def _is_known(word: str, earlier: KnownValues) -> bool:
-    """True if a word occurs, or its beginning does; hours may be in 12-hour or 24-hour form."""
+    """True if a word occurs, or its beginning does; hours may be in 12-hour or 24-hour form.
+
+    Among very many words, every word counts as known.
+    """
     if word.isdecimal():
         if len(word) > 30:
             return earlier.has_text(word)

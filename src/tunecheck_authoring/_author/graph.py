@@ -69,7 +69,10 @@ _SAYS_LITTLE = frozenset("message status name type result value data description
 
 
 def call_succeeded(name: str, step: Called) -> bool:
-    """True if a call had no error, reported no failure, and changed the state or returned a value."""
+    """True if a call had no error, reported no failure, and changed the state or returned a value.
+
+    `name` is the called function, `step` the call with its outcome.
+    """
     value = step.result.value
     if step.result.error or reports_failure(name, value):
         return False
@@ -248,7 +251,7 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
     if not is_named_so or not {*parameter_words} <= {*value_words, *outer_words}:
         return False
 
-    # The first word of a function's name is its verb.
+    # The first word of a function's name is its verb. Without an object on one side, the last words decide.
     owner, target = value_words[:-1] or outer_words, parameter_words[:-1] or _words_of(function)[1:]
     return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
 
@@ -382,7 +385,8 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
         base = search.repeat(witness, **{parameter: value})
     values = [*wrong_values(value, schema), *others]
 
-    steps = (search.repeat(witness, **{parameter: value}) for value in values[: _TRIED_VALUES + 2])
+    # Wrong values come first: one or two, or more for a list or an object.
+    steps = (search.repeat(witness, **{parameter: other}) for other in values[: _TRIED_VALUES + 2])
     return bool(values) and all(step.result.text == base.result.text and step.changes == base.changes for step in steps)
 
 

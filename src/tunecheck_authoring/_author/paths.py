@@ -97,7 +97,8 @@ def sample_tasks(
 ) -> Iterator[AuthoredTask]:
     """Yield `count` different tasks for which `weakness` returns None. The tasks have no words yet.
 
-    The least used functions, edges and error replies are chosen first. `turns` are the least and most turns of a task.
+    Rarely used functions tend to be chosen first. `turns` are the least and most turns of a task; (1, 1) makes
+    questions.
 
     Raises:
         ConfigurationError: No function of the world can be used, or there are fewer tasks.
@@ -127,6 +128,7 @@ def sample_tasks(
             if rejection.function is not None:
                 coverage.refused[rejection.function] += 1
         else:
+            # The most frequent reason, if any task was rejected
             rejections = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
             raise ConfigurationError(
                 f"only {number - 1:,} of {count:,} tasks could be made{rejections}; "
@@ -151,6 +153,7 @@ class _Walk:
         self._session = world.session(self._services, self._configuration)
         self._known_from_the_start = {atom.value for atom in available(self._session)}
 
+        # The turn of each call, and its number in the turn
         self._call_places: list[tuple[int, int]] = []
         self._turns: list[list[PlannedCall]] = []
         self._recoveries: dict[str, str] = {}
@@ -163,7 +166,7 @@ class _Walk:
         return sorted({self._world.functions[name].simulator for name in names}, key=[*self._world.classes].index)
 
     def _rarest(self, names: Sequence[str], most: int) -> list[str]:
-        """Return some of the names in random order; rarely used ones tend to come first."""
+        """Return at most `most` of the function names in random order; rarely used ones tend to come first."""
         used, refused = self._coverage.functions, self._coverage.refused
         # A function that was used three times comes after an unused one in four of five cases.
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
@@ -256,7 +259,10 @@ class _Walk:
         return True
 
     def _has_new_effect(self, name: str, step: Called, texts: set[str]) -> bool:
-        """Return True if a call changed the state or, if its function only reads, returned a text not in `texts`."""
+        """Return True if a call succeeded and did something new.
+
+        A function that writes must change the state; another one must return a text that is not in `texts`.
+        """
         if not call_succeeded(name, step):
             return False
         return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
@@ -271,20 +277,20 @@ class _Walk:
         return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
     def _add_recovery(self, turn: int) -> bool:
-        """Add two calls to the turn, the second of which fails without the first, and note the error reply.
+        """Add two calls to the turn: the second one fails without the first. Note the error reply of a first attempt.
 
-        Returns False if the turn stays empty. A turn with only the first call is valid, too.
+        Return False if the turn stays empty. A turn with only the first call is valid, too.
         """
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
         for maker, name in pairs:
             call_count = len(self._session.calls)
             # The error reply to a first attempt is noted, and the attempt undone: the expected calls succeed.
-            refused = self._session.call(self._plan_call(self._world.functions[name]).call).result
+            first_reply = self._session.call(self._plan_call(self._world.functions[name]).call).result
             self._session.take_back(call_count)
 
-            if refused.error and self._add_call(turn, [maker]) and self._add_call(turn, [name]):
-                self._recoveries[str(turn)] = refused.text
+            if first_reply.error and self._add_call(turn, [maker]) and self._add_call(turn, [name]):
+                self._recoveries[str(turn)] = first_reply.text
                 return True
             if self._turns[turn]:
                 return True  # the first call alone is a valid turn

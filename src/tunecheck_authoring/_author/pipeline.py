@@ -184,7 +184,7 @@ def author(
         # Making the stages may take long, so existing files are refused first.
         for path in (options.out, train_path(options.out)):
             if path.exists():
-                raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
+                raise ConfigurationError(f"{path} exists; choose another NAME, or replace the file with --overwrite")
 
     pipeline = AuthorPipeline(options, simulators, backends, command, models)
     steps = (pipeline.make_world, pipeline.make_graph, pipeline.make_tasks, pipeline.make_variants, pipeline.make_rows)
@@ -410,6 +410,7 @@ def _together(rows: Lines) -> list[list[files.Line]]:
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
+        """Return the root of a key, and shorten the way to it."""
         while parents.setdefault(key, key) != key:
             parents[key] = parents[parents[key]]
             key = parents[key]

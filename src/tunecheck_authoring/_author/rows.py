@@ -89,7 +89,7 @@ def unanswerable_request(world: World, simulators: Sequence[str], voice: str, ra
     names = [each for each in function.parameters if each in function.required]
     values = {each: random.choice(free_values(world, function, each, random)) for each in names}
 
-    return wording.voice_of(voice)([wording.Ask(function.request, wording.details_of(values))], True)
+    return wording.voice_of(voice)([wording.Ask(function.request, wording.details_of(values))], True)  # True: in order
 
 
 def _resembles(request: str, others: Sequence[str]) -> bool:
@@ -191,7 +191,7 @@ class Draft:
 def task_rows(
     world: World, graph: files.GraphFile, seed: int, name: str, task: files.AuthoredTask, kinds: Sequence[files.Variant]
 ) -> Iterator[files.RowLine]:
-    """Yield the task as a row, and a variant of the first kind in `kinds` that the task allows."""
+    """Yield the task as a row of the data set `name`, and one variant: of the first of `kinds` that the task allows."""
     calls = [[ground_truth_text(planned.call) for planned in turn] for turn in task.turns]
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
     base = Draft(turns, task.simulators, task.configuration)
@@ -327,7 +327,7 @@ class VariantBuilder:
     def change_of_mind(self, draft: Draft) -> Draft | None:
         """Return the draft with a request in which the user gives a value and corrects it.
 
-        None without another value.
+        None if no value that the user gives has a plausible alternative.
         """
         places = [(place, name) for place in self._single_calls(draft) for name in self._said_parameters(place.planned)]
         # The first place with another likely value is used.
@@ -396,7 +396,7 @@ class VariantBuilder:
         return not any(self._does_the_same(place.number, values, each) for each in others)
 
     def _does_the_same(self, turn: int, values: list[JSON], other: Function) -> bool:
-        """True if another function with the same values leads to the same state."""
+        """True if another function, called with the same values in this turn, leads to the same state."""
         if other.simulator not in self.task.simulators or len(other.required) > len(values):
             return False
 
@@ -430,24 +430,24 @@ def question_row(world: World, name: str, task: files.AuthoredTask) -> files.Que
         path=" ".join(call.function for call in calls),
         messages=[{"role": "user", "content": task.words[0]}],
         tools=tools,
-        ground_truth=[{call.function: _possible(world, call)} for call in calls],
+        ground_truth=[{call.function: _accepted_values(world, call)} for call in calls],
     )
 
 
-def _possible(world: World, call: files.PlannedCall) -> dict[str, list[JSON]]:
-    """Return the accepted values by parameter, such as `{"city": ["Rome"], "unit": ["metric", ""]}`.
+def _accepted_values(world: World, call: files.PlannedCall) -> dict[str, list[JSON]]:
+    """Return a call's accepted values by parameter, such as `{"city": ["Rome"], "unit": ["metric", ""]}`.
 
     The value `""` means that the parameter, which has a default, may be omitted.
     """
-    possible: dict[str, list[JSON]] = {}
+    accepted: dict[str, list[JSON]] = {}
     for name, schema in world.functions[call.function].parameters.items():
         default = schema.get("default")
         if name in call.arguments:
             value = call.arguments[name].value
-            possible[name] = [_alternatives(value), *([_OPTIONAL] if value == default else [])]
+            accepted[name] = [_alternatives(value), *([_OPTIONAL] if value == default else [])]
         elif default is not None:
-            possible[name] = [default, _OPTIONAL]
-    return possible
+            accepted[name] = [default, _OPTIONAL]
+    return accepted
 
 
 def _alternatives(value: JSON) -> JSON:
@@ -531,20 +531,22 @@ class Trial:
     def _weakness_of(
         self, row: str, turns: Turns, passes: Passes, unsaid: Iterator[files.Weakness]
     ) -> files.Weakness | None:
-        """Return the first weakness in the order of the module's table, or None.
+        """Return the first weakness of the row with this id, or None.
 
-        `unsaid` yields a weakness for each value that the words lack.
+        `turns` are the right calls, which must pass; no calls and calls with a mistake must fail. `passes` judges the
+        calls of all turns. `unsaid` yields a weakness for each value that the words lack.
         """
         if not passes(turns):
             return files.Weakness(reason="the ground truth does not pass")
         if any(turns) and passes([[] for _ in turns]):
             return files.Weakness(reason="an agent that does nothing passes")
-        if (found := next(unsaid, None)) is not None:
-            return found
+        first_unsaid = next(unsaid, None)
+        if first_unsaid is not None:
+            return first_unsaid
 
-        for call, what, made in self._mistakes(row, turns):
-            if passes(made):
-                return files.Weakness(reason="a mistake passes", detail=what, function=call.name)
+        for call, description, wrong_turns in self._mistakes(row, turns):
+            if passes(wrong_turns):
+                return files.Weakness(reason="a mistake passes", detail=description, function=call.name)
         return None
 
     def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:

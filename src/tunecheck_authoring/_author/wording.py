@@ -164,7 +164,7 @@ def voice_of(name: str) -> Voice:
 def _details(ask: Ask, say: Callable[[str, str], str], before: str, after: str = "", between: str | None = None) -> str:
     """Return a request's parameters in words between `before` and `after`, or an empty text without parameters.
 
-    They are joined by `between`, or as a list in prose if it is None.
+    `say` words one parameter from its label and value. The words are joined by `between`; None gives a list in prose.
     """
     texts = [say(label, value) for label, value in ask.details]
     return f"{before}{_join_texts(texts) if between is None else between.join(texts)}{after}" if texts else ""
@@ -202,7 +202,7 @@ def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = Non
     An object, or a list with one object, gives a pair for each entry: `{"to": {"city": "Rome", "zip": 155}}` gives
     `(("city", '"Rome"'), ("zip", "155"))`. Equal labels get the argument's name: "city of the origin".
     """
-    found: list[tuple[str, str, str]] = []
+    found: list[tuple[str, str, str]] = []  # argument, label and text
     for name, value in values.items():
         entries = None if texts and name in texts else _entries(value)
         if entries is None:
@@ -212,8 +212,8 @@ def details_of(values: Mapping[str, JSON], texts: Mapping[str, str] | None = Non
 
     labels = Counter(label for _, label, _ in found)
     return tuple(
-        (f"{label} of the {phrase(of)}" if labels[label] > 1 and label != phrase(of) else label, text)
-        for of, label, text in found
+        (f"{label} of the {phrase(name)}" if labels[label] > 1 and label != phrase(name) else label, text)
+        for name, label, text in found
     )
 
 

@@ -171,14 +171,14 @@ class World:
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             raise ConfigurationError(
                 f"world.yaml: {' and '.join(simulators)} cannot start from the entries in `configurations` "
-                f"({type(error).__name__}: {error}); complete these entries"
+                f"({type(error).__name__}: {error}); correct these entries"
             ) from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
         return TrialSession(self, simulators, configuration)
 
     def configuration(self, simulators: Sequence[str], random: Random) -> dict[str, JSON]:
-        """Draw a configuration for these simulators from the file's."""
+        """Draw initial states for these simulators: from the world file, else the shipped ones, else empty."""
         known = {**load_shipped().configurations, **self.file.configurations}
         return {name: draw_value(known.get(name, {}), random) for name in simulators}
 
@@ -188,13 +188,16 @@ class World:
 
 
 def require_known(place: str, kind: str, name: str, known: Collection[str]) -> None:
-    """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`."""
+    """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`.
+
+    `place` is where the name stands, and `kind` what it names, such as "function".
+    """
     if name not in known:
         raise ConfigurationError(f"{place}: there is no {kind} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
-    """Return the simulators with these plugin names.
+    """Return the simulators with these names, which plug-ins or the workspace register.
 
     Raises:
         PluginError: A simulator is missing, or two offer an operation of the same name.
@@ -249,9 +252,10 @@ def functions_of(classes: Classes, requests: Mapping[str, str]) -> dict[str, Fun
 
 
 def draw_value(value: JSON, random: Random) -> JSON:
-    """Draw the random parts of a configuration's value: `$one_of`, `$some`, `$between` (see the module's table).
+    """Return a configuration's value with its random parts drawn.
 
-    `$some` draws at least half of the entries.
+    `$one_of` gives one of the values, `$some` at least half of the entries in their order, and `$between` a number from
+    the first limit to the second one.
     """
     if isinstance(value, list):
         return [draw_value(each, random) for each in value]
@@ -361,12 +365,12 @@ def _atoms(value: object, pattern: str, path: Place) -> Iterator[Atom]:
     A pattern is the place of all values of one kind: `*` means any item and `@` any key of a table.
     """
     if isinstance(value, Mapping):
-        table = _is_table(value)
+        is_table = _is_table(value)
         for key, item in value.items():
             name = key if isinstance(key, (str, int)) else str(key)
-            if table and name != "":
+            if is_table and name != "":
                 yield Atom(f"{pattern}.@", (*path, name), name)
-            yield from _atoms(item, _below(pattern, "*" if table else str(name)), (*path, name))
+            yield from _atoms(item, _below(pattern, "*" if is_table else str(name)), (*path, name))
     elif isinstance(value, (list, tuple)):
         for at, item in enumerate(value):
             yield from _atoms(item, _below(pattern, "*"), (*path, at))
@@ -390,7 +394,7 @@ def _is_table(value: Mapping[object, object]) -> bool:
 
 
 def fits(schema: Schema, value: JSON) -> bool:
-    """True if a value is in a parameter's enum or, without an enum, has its type. Without a known type, all do."""
+    """True if a value is in the schema's enum or, without an enum, has its type. An unknown type fits any value."""
     kind = schema.get("type")
 
     if "enum" in schema:
@@ -432,7 +436,8 @@ def free_values(world: World, function: Function, parameter: str, random: Random
 def plain_values(place: str, schema: Schema, random: Random, function: str = "", held: Held = _NONE_HELD) -> Values:
     """Return plausible values for a place, such as `relations.*.from`, according to its last name and its schema.
 
-    Values in `held` for the place are often used instead.
+    `function` is the name of the function, which may decide between values. `held` has values of the services by place;
+    those for this place are often returned instead.
     """
     if held.get(place) and random.random() < _SHARE_OF_HELD_VALUES:
         return held[place]
@@ -451,6 +456,7 @@ def plain_values(place: str, schema: Schema, random: Random, function: str = "",
 
     # The first source with a fitting value wins; the most specific sources come first.
     known: list[Sequence[JSON]] = [[schema.get("example")], as_list(schema.get("examples")), by_format, described]
+    # `directory path` comes before `path` for the parameter `path` of `list_directory`.
     subjects = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
     known += (load_shipped().by_word.get(about + word, []) for about in (*subjects, "") for word in words)

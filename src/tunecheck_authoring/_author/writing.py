@@ -64,20 +64,23 @@ def read_personas(path: Path) -> dict[str, str]:
 def reword_tasks(
     tasks: Sequence[AuthoredTask], personas: Mapping[str, str], seed: int, models: EndpointModels
 ) -> list[AuthoredTask]:
-    """Return the tasks in the words of a persona, written by the writer model.
+    """Return the tasks with the words of `models`' writer, each task in the voice of a persona that `seed` draws.
 
     A turn keeps its plain request if its new words are unusable.
     """
     voices = {task.id: Random(f"{seed} persona {task.id}").choice([*personas]) for task in tasks}
     requests = {task.id: [*_requests(task, personas[voices[task.id]])] for task in tasks}
-    written = models.write([each for of_task in requests.values() for each in of_task])
+    written = models.write([each for task_requests in requests.values() for each in task_requests])
     return [_reword(task, voices[task.id], requests[task.id], written) for task in tasks]
 
 
 def _reword(
     task: AuthoredTask, voice: str, requests: Sequence[WritingRequest], written: Mapping[str, str]
 ) -> AuthoredTask:
-    """Return the task in the writer's words; a turn whose words have a problem keeps its own, and `plain` says why."""
+    """Return the task with the writer's words, which `written` has by request id. `voice` is the persona's name.
+
+    A turn with unusable new words keeps its plain request; the task's `plain` has the reason by turn number.
+    """
     texts = [written.get(each.id, "").strip() for each in requests]
     problems = [_why_unusable(text, each) for text, each in zip(texts, requests, strict=True)]
     words = [each.plain if why else text for text, each, why in zip(texts, requests, problems, strict=True)]
@@ -99,7 +102,10 @@ def _requests(task: AuthoredTask, persona: str) -> Iterator[WritingRequest]:
 
 
 def _why_unusable(words: str, request: WritingRequest) -> str | None:
-    """Return why the writer's words are unusable, or None: they must hold all values, no call, and not be too long."""
+    """Return why the writer's words are unusable, or None.
+
+    Usable words contain all values of the request and no call, and are not too long.
+    """
     if not words:
         return "nothing was written"
     if refuses(words):
@@ -162,9 +168,9 @@ class EndpointModels:
         return {str(row["row_id"]): reason for row in _rows_of(result) if (reason := _why_unsolved(row)) is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> tunecheck.EvaluationResult:
-        """Run the writer or the solver with the rest of the budget, and add its cost.
+        """Run the writer or the solver with the rest of the budget, and add its cost to what is spent.
 
-        Its last run's answers are reused.
+        `data` are rows for the writer, or the path of the solver's file, which names its evaluator.
 
         Raises:
             RunError: the endpoint answered no row.
@@ -178,7 +184,7 @@ class EndpointModels:
             result = tunecheck.evaluate(
                 data=data,
                 target=endpoint,
-                evaluators={"length": _length} if isinstance(data, list) else None,
+                evaluators={"length": _length} if isinstance(data, list) else None,  # a run needs an evaluator
                 evaluation_name=name,
                 results_dir=self.work / _RUNS,
                 reuse=earlier[-1] if earlier else None,
@@ -189,7 +195,7 @@ class EndpointModels:
         except tunecheck.UnansweredError as error:
             first = next(row["error.target"] for row in _rows_of(error.result))
             message = first.get("message") if isinstance(first, dict) else first
-            raise RunError(f"the {name} model gave no answer: {message}; correct its endpoint, and repeat") from None
+            raise RunError(f"the {name} model gave no answer: {message}; correct its endpoint and try again") from None
 
         costs = (each.get("cost") for each in result.usage.values() if isinstance(each, dict))
         self._spent += sum(cost for cost in costs if isinstance(cost, (int, float)))
@@ -212,7 +218,7 @@ def _why_unsolved(row: Mapping[str, JSON]) -> str | None:
         return f"the solver failed: {error.get('message')}"
 
     results = [value for key, value in row.items() if key.startswith("outputs.") and key.endswith("_result")]
-    if results and all(value in ("pass", "not_applicable") for value in results) and "pass" in results:
+    if "pass" in results and all(value in ("pass", "not_applicable") for value in results):
         return None
 
     reasons = [value for key, value in row.items() if key.startswith("outputs.") and key.endswith(_REASON)]

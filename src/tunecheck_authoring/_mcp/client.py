@@ -188,7 +188,7 @@ def _result_text(result: Message) -> str:
 
 
 def _as_json(text: str) -> JSON:
-    """Return the JSON object in a text; a list is wrapped into one, and any other text is unchanged."""
+    """Return the JSON object in a text; a list becomes `{"result": list}`, and any other text is unchanged."""
     try:
         value = loads(text)
     except ValueError:
@@ -243,7 +243,7 @@ class _ServerProcess:
             pipe.write(text.encode() + b"\n")
             pipe.flush()
 
-        while "id" in message:
+        while "id" in message:  # a notification has no id and gets no answer
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
@@ -305,13 +305,13 @@ class _HttpServer:
             connection.request("POST", target, dumps(message), self._headers)
             reply = connection.getresponse()
             if reply.status >= 300:
-                raise ValueError(f"the server replied with HTTP status {reply.status}")
+                raise ValueError(f"the server replied with HTTP status {reply.status}; check the server's URL")
 
             for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
                 if reply.getheader(header):
                     self._headers[header] = str(reply.getheader(header))
 
-            if "id" not in message:
+            if "id" not in message:  # a notification
                 self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
 
@@ -379,12 +379,10 @@ def files_in(folder: Path) -> dict[str, JSON] | None:
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             return None
 
-        if path.is_dir():
-            found[name] = None
-        elif (bytes_left := bytes_left - path.stat().st_size) < 0:
+        bytes_left -= 0 if path.is_dir() else path.stat().st_size
+        if bytes_left < 0:
             return None
-        else:
-            found[name] = _file_text(path.read_bytes(), folder)
+        found[name] = None if path.is_dir() else _file_text(path.read_bytes(), folder)
     return found
 
 

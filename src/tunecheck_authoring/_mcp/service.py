@@ -67,7 +67,7 @@ def write_recorded(server: str, path: Path) -> bool:
     with _as_configuration_error(), closing(McpSession(server, _TIME_LIMIT_S)) as session:
         offered = [tool for tool in session.tools() if tool.get("name")]
         if not offered:
-            raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools")
+            raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools; give another server")
 
         tools: dict[str, JSON] = {}
         for tool in offered:
@@ -205,7 +205,11 @@ class LiveServer:
     """
 
     def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
-        """Open the recording. Values of environment variables with secret-looking names are masked in answers."""
+        """Open the recording of `simulator`. `server` is the server's command or URL.
+
+        `time_limit_s` limits its start and each answer. Values of environment variables with secret-looking names are
+        masked in answers.
+        """
         self._simulator, self._server, self._time_limit_s = simulator, server, time_limit_s
         self.recording = Recording(simulator.recording)
         self._sessions: list[_LiveSession] = []

@@ -65,7 +65,8 @@ def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
         ValueError: The path begins neither with `item` nor with a known part of `sample`.
     """
     path = parse_path(found[1].strip())
-    if path[:1] != ("item",) and not (path[:1] == ("sample",) and path[1:2] and path[1] in _OF_SAMPLE):
+    is_of_sample = len(path) > 1 and path[0] == "sample" and path[1] in _OF_SAMPLE
+    if path[:1] != ("item",) and not is_of_sample:
         known = " or ".join(f"sample.{name}" for name in _OF_SAMPLE)
         raise ValueError(f"the variable {clean(found[0], 80)} is unknown; use item.NAME or {known}")
     return path
@@ -141,7 +142,7 @@ class GraderEvaluator(Evaluator):
             assert isinstance(score, (int, float))
             return score
         match self._grader.operation:
-            case "eq" | "ne" as operation:
+            case "eq" | "ne" as operation:  # `eq` expects equal texts, `ne` different ones
                 return float((actual == expected) is (operation == "eq"))
             case "like":
                 return float(expected in actual)

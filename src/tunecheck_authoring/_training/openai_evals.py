@@ -70,7 +70,7 @@ def with_graders(path: Path) -> Form:
     definition = read_as(value, EvalDefinition, str(path))
 
     known_names = {each.name for each in discover("evaluators") if each.file is None}
-    files: dict[str, tuple[str, str]] = {}
+    files: dict[str, tuple[str, str]] = {}  # path and text by evaluator
     for number, grader in enumerate(definition.testing_criteria):
         name = re.sub(r"\W+", "_", grader.name[:_MOST_NAME], flags=re.ASCII).strip("_").lower()
         name = name if name.isidentifier() else f"grader_{name or number + 1}"
@@ -119,7 +119,7 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
 
     last = {"role": "assistant", **output[-1]} if isinstance(output[-1], dict) else {}
     answer: JSON = [last] if last.get("tool_calls") else last.get("content")
-    if answer or answer == "":
+    if answer or answer == "":  # an empty text is an answer, an empty list is none
         row["response"] = answer
     return [row]
 
@@ -131,10 +131,11 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         ValueError: the grader lacks a key, or its template cannot be converted.
     """
     if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
-        raise ValueError(f"the {grader.type} grader needs the key {lacking[0]!r}")
+        raise ValueError(f"the {grader.type} grader lacks the key {lacking[0]!r}; add it")
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
         source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
+        # `printable` changes invisible characters, which could hide code.
         if printable(source) != re.sub(r"\s", " ", source):
             raise ValueError("`source` contains invisible characters; remove these characters")
         return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
@@ -218,7 +219,7 @@ def _jinja(found: re.Match[str]) -> str:
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
 
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(f"a judge has no {found[0]}; use sample.output_text or sample.output_tools")
+        raise ValueError(f"a judge has no variable {found[0]}; use sample.output_text or sample.output_tools")
     return "{{ response }}"
 
 
@@ -230,7 +231,7 @@ def _text(content: JSON) -> str:
     """
     texts = content_parts({"content": content})
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("all parts of a message must be text, but one is not (such as an image)")
+        raise ValueError("a part of a message is not text, but for example an image; write this judge by hand")
     return "".join(map(str, texts))
 
 

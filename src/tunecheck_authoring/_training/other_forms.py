@@ -239,7 +239,7 @@ def _type_parts(inner: str) -> Iterator[str]:
     """Yield the parts between commas outside brackets: `int` and ` Dict[str, int]` of `int, Dict[str, int]`."""
     depth = start = 0
     for at, mark in enumerate(inner):
-        depth += (mark == "[") - (mark == "]")
+        depth += {"[": 1, "]": -1}.get(mark, 0)
         if mark == "," and not depth:
             yield inner[start:at]
             start = at + 1
@@ -332,8 +332,8 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
         raise ConversationError(f"'chat' is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
 
-    for at, mark in enumerate(marks, 1):
-        end = marks[at].start() if at < len(marks) else len(chat)
+    for next_mark, mark in enumerate(marks, 1):
+        end = marks[next_mark].start() if next_mark < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()
 
 
@@ -363,7 +363,7 @@ def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
         except (ValueError, RecursionError) as error:
             raise ConversationError(f"the functions in 'system' are not JSON: {error}") from None
         values.extend(value if isinstance(value, list) else [value])
-        at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
+        at = _GAP.match(text, end).end()  # type: ignore[union-attr]  # the pattern matches any text
     return values, at
 
 
