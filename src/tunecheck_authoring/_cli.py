@@ -40,8 +40,8 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
 
     Ground-truth calls of conversations are executed on their simulators.
     """
-    rows = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
-    listed = [finding for findings_of_row in rows for finding in findings_of_row]
+    row_findings = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
+    listed = [finding for findings_of_row in row_findings for finding in findings_of_row]
 
     unusable, lines = cli.find_unusable_rows(dataset)
     problems = sum(not finding.is_remark for finding in listed) + sum(map(len, unusable.values()))
@@ -55,12 +55,12 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
 
     unusable_ids = {name for places in unusable.values() for name in places}
     # A note tells what all rows lack. Then `no problems` alone would be wrong.
-    all_rows_lack = any(line.startswith("note: ") for line in lines)
+    has_notes = any(line.startswith("note: ") for line in lines)
 
-    lines += _finding_lines(listed, unusable_ids, len(rows), problems, remarks=options.remarks)
-    if all_rows_lack and not problems:
+    lines += _finding_lines(listed, unusable_ids, len(row_findings), problems, remarks=options.remarks)
+    if has_notes and not problems:
         lines[-1] = lines[-1].replace("no problems", "no problems except those noted above")
-    return cli.CheckResult(not problems, lines, {"rows": len(rows), "problems": problems, "findings": findings})
+    return cli.CheckResult(not problems, lines, {"rows": len(row_findings), "problems": problems, "findings": findings})
 
 
 def checked_rows(
@@ -216,7 +216,7 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
 
     if reasons:
         if len(reasons) == count:
-            raise ConfigurationError(f"{path}: no row can be compared: {reasons[0]}; try `tunecheck datasets convert`")
+            raise ConfigurationError(f"{path}: no row can be compared ({reasons[0]}); try `tunecheck datasets convert`")
         summary = f"{len(reasons):,} of {plural(count, 'row')} cannot be compared (first reason: {reasons[0]})"
         print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 

@@ -171,7 +171,10 @@ class FailedRows:
         return is_selected
 
     def examples(self, row: Values) -> list[Example]:
-        """Return the examples of a row; an unusable row is counted as left out and has none."""
+        """Return the examples of a row; an unusable row is counted as left out and has none.
+
+        A conversation gives one example if `single` was set, else one for each expected call from the failed turn on.
+        """
         # A run's rows have the data's columns as `inputs.…` and the target's as `outputs.…`.
         data, target = (columns_of(row, prefix) for prefix in ("inputs.", "outputs."))
         row_id = str(row.get("row_id"))
@@ -197,10 +200,11 @@ class FailedRows:
 
         A conversation that was cut off failed in its last turn.
         """
-        failing = (verdict for reader in self._verdicts if (verdict := reader.read(row)).word == "fail")
-        # Faults count turns from 1.
-        turn = min((fault.turn for verdict in failing for fault in verdict.faults if fault.turn), default=1)
+        verdicts = [reader.read(row) for reader in self._verdicts]
+        faults = (fault for verdict in verdicts if verdict.word == "fail" for fault in verdict.faults)
+        turn = min((fault.turn for fault in faults if fault.turn), default=1)  # faults count turns from 1
 
+        # A fault may name a turn after the last one that the model answered.
         result = row.get("outputs.result")
         return min(turn, max(len(result), 1)) - 1 if isinstance(result, list) else turn - 1
 
@@ -347,8 +351,8 @@ class ExpectedConversation:
 def _wrong_call(right: FunctionCall, wrong: Calls, backend: Backend) -> Reading | None:
     """Return the wrong call that the model made in place of the right one, as a reply; None if there is none.
 
-    Prefer a call of the same function to one that changes the state or fails. Another call that only reads is no
-    mistake.
+    `wrong` are the model's calls that are not expected, and `backend` has the state before the right call. Prefer a
+    call of the same function to one that changes the state or fails. Another call that only reads is no mistake.
     """
     same = next((call for call in wrong if call.name == right.name), None)
 
@@ -587,7 +591,8 @@ def _as_record(example: Example, form: str, *, paired: bool) -> dict[str, JSON]:
     """Return an example as a record of the file's form: a preference if `paired`, otherwise a chat.
 
     For OpenAI `{"messages": [{"role": "user", …}, {"role": "assistant", …}], "tools": […]}`, or
-    `{"input": {"messages": […], "tools": […]}, "preferred_output": [{…}], "non_preferred_output": [{…}]}`.
+    `{"input": {"messages": […], "tools": […]}, "preferred_output": [{…}], "non_preferred_output": [{…}]}`. For TRL
+    `prompt` with `completion`, or with `chosen` and `rejected`.
     """
     right = _message(example.right_reply)
     wrong = _message(example.actual_reply) if paired and example.actual_reply is not None else None

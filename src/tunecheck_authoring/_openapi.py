@@ -148,7 +148,7 @@ def _parse(raw: bytes, path: Path) -> JSON:
             return loads(raw.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
             if path.suffix.lower() == ".json":
-                raise ConfigurationError(f"{path}: is not JSON: {error}") from None
+                raise ConfigurationError(f"{path}: is not JSON: {error}; correct the file") from None
     return parse_yaml(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
 
 

@@ -345,7 +345,7 @@ def _is_list_of_objects(schema: Schema) -> bool:
 
 
 def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
-    """Return the field and value that a path's verb sets, or nothing.
+    """Return the field and value that a path's verb sets; empty if it sets none.
 
     `/orders/{id}/cancel` sets `status` to `cancelled`, because the verb begins this enum value.
     """
@@ -413,11 +413,11 @@ def _sample_record(
     `number` counts the kind's records from 1. The best fields are filled: first required ones, then those with choices.
     """
     record: dict[str, JSON] = {} if kind.key is None else {kind.key: _sample_key(kind, number)}
-    another = number % _RECORDS + 1
+    next_number = number % _RECORDS + 1
     for at, (parameter, owner) in enumerate(kind.scopes.items(), 1):
         name = kind.field_of(parameter) or parameter
         if name not in record and owner is not None:
-            record[name] = _sample_key(owner, another)
+            record[name] = _sample_key(owner, next_number)
         elif name not in record:
             # One of two texts, so that several records have the same one
             record[name] = _value(name, {"type": "string"}, at + number % 2, random)
@@ -458,7 +458,7 @@ def _sample_key(kind: ResourceKind, number: int) -> JSON:
 
 
 def _value(name: str, schema: Schema, number: int, random: Random) -> JSON:
-    """Return a value for a field that differs between records, if there are several plausible values."""
+    """Return a value for a field of the record with this number; records differ if several values are plausible."""
     values = [*plain_values(name, schema, random)]
     if "enum" in schema:
         return random.choice(values)

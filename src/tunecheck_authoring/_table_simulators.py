@@ -603,8 +603,7 @@ class Recorded(TableSimulator):
         self._state = recorded.after
         if recorded.error:
             raise SimulatorError(str(recorded.answer))
-        answer: JSON = copy_json(recorded.answer)
-        return answer
+        return cast("JSON", copy_json(recorded.answer))
 
 
 def _recording(path: Path) -> Recording:

@@ -488,7 +488,7 @@ class _MlflowUpload(uploads.RunUpload):
 
         metrics, moment = self._contents.metrics, self._contents.moment_ms
         keys, repeated = uploads.metric_keys(metrics), repeated_figures(metrics, self._contents.run)
-        logged = [Metric(keys[name], value, moment, 0) for name, value in metrics.items() if name not in repeated]
+        logged = [Metric(keys[name], value, moment, step=0) for name, value in metrics.items() if name not in repeated]
         self._log_entries(uploads.UploadStep("log the metrics"), "metrics", logged)
 
     def _log_entries(self, step: uploads.UploadStep, kind: str, entries: Sequence[object]) -> None:

@@ -383,7 +383,8 @@ def _package_folders(module: str) -> Iterator[Path]:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand
         return
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
+    folders = spec.submodule_search_locations if spec is not None else None
+    for folder in folders or ():
         files = [Path(folder) / _CONFIGURATION, *sorted(Path(folder).glob(f"*/{_CONFIGURATION}"))]
         yield from (file.parent for file in files if file.is_file())
 

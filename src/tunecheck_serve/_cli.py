@@ -74,7 +74,7 @@ def _service(options: ServeOptions) -> local.Service:
     from tunecheck.endpoints import ReplayEndpoint
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
-    if sources.count(None) != len(sources) - 1:
+    if sources.count(None) != len(sources) - 1:  # not exactly one is given
         raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME or --evaluator NAME")
 
     if options.dataset is not None and options.replay is None:

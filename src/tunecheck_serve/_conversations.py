@@ -151,7 +151,9 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                raise NoAnswerError(f"row {indexed.row.id}: no step {step} of turn {turn} (both from 0) is recorded")
+                raise NoAnswerError(
+                    f"row {indexed.row.id}: no answer is recorded for turn {turn}, step {step} (both from 0)"
+                )
             return completion
 
         tools = _shown_tools(indexed, turn, request)
@@ -211,7 +213,7 @@ class RowAnswers(ChatSource):
 
 
 def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _IndexedRow:
-    """Return a row with the keys of its messages. A ValueError means that no request can be built from it."""
+    """Return a row with the hashes of its messages. A ValueError means that no request can be built from it."""
     scenario = None if row.values.get("turns") is None else read_scenario(row, backends)
     turns = [target.request(row).messages] if scenario is None else scenario.turns
     return _IndexedRow(row, turns[0], [_keys(_spoken_messages(turn)) for turn in turns], scenario)

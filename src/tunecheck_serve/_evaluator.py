@@ -120,6 +120,7 @@ class ServedEvaluator(Service):
         if verdict["score"] is None and verdict["passed"] is None:
             return _not_scored("Skipped", verdict["reason"] or "not applicable")
 
+        # Without a score, a pass counts 1 and a fail 0.
         score = verdict["score"] if verdict["score"] is not None else float(verdict["passed"] is True)
         return {"schema_version": _VERSION, "status": "Completed", **verdict, "score": score}
 
@@ -135,7 +136,7 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
     if not isinstance(data, dict):
         raise BadRequestError("`data` must be an object with `item` (the row) and `sample` (the answer)")
 
-    item, sample = (part if isinstance(part := data.get(name), dict) else {} for name in ("item", "sample"))
+    item, sample = (part if isinstance(part, dict) else {} for part in (data.get("item"), data.get("sample")))
     # Foundry puts the text of the model's answer here.
     default = {"response": sample["output_text"]} if "output_text" in sample else {}
     return {**default, **item, **sample} if item or sample else data

@@ -279,7 +279,7 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
 
 
 def _reasoning_fields(completion: Completion) -> Mapping[str, JSON]:
-    """Return the message fields with the recorded reasoning, or nothing without reasoning."""
+    """Return the message fields with the recorded reasoning, empty without reasoning."""
     # Some models give their reasoning as a part of `content`; the message has that field already.
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})

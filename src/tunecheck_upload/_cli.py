@@ -149,7 +149,8 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
             else:
                 print(*upload_lines(each), sep="\n")
         # A failed upload does not stop the others. The last failure sets the exit code.
-        failures += [] if failure is None else [failure]
+        if failure is not None:
+            failures.append(failure)
 
     for failure in failures[:-1]:
         print(f"error: {clean(failure, 2_000)}", file=sys.stderr)

@@ -175,9 +175,12 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
     ("grader", "words"),
     [
         (HIDDEN, "`source` contains invisible characters"),
-        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "'${' would be a reference"),
-        ({**SCORE, "model": "x ${env:HOME}"}, "'${' would be a reference"),
-        ({**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]}, "'system:' would be syntax"),
+        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "'${' would begin a reference"),
+        ({**SCORE, "model": "x ${env:HOME}"}, "'${' would begin a reference"),
+        (
+            {**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]},
+            "'system:' has a meaning of its own",
+        ),
         ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 262,144 characters"),
     ],
     ids=["hidden characters", "an environment variable", "a variable in a name", "many lines", "many braces"],

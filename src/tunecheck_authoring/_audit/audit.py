@@ -279,7 +279,7 @@ def audit(
             findings.append(found(row.name, "not_looked_at", dialogue))
             continue
 
-        idle += passes_idle(row, dialogue)
+        idle += 1 if passes_idle(row, dialogue) else 0
         findings += _row_findings(row, dialogue)
 
         known = known_row(dialogue, reader.cluster_of(row))
@@ -319,7 +319,8 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
 def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
     """True if an agent passes the row without calling a function.
 
-    If only the final state is judged, the expected calls must not change the state. Otherwise there must be none.
+    If only the final state is judged, the expected calls must not change the state. Otherwise the row must expect no
+    call, and nothing about it may be unknown.
     """
     if row.replayed is not None and row.replayed.judging.final_state_only:
         return row.replayed.is_unchanged
@@ -353,7 +354,7 @@ def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
             if gone.after is not ABSENT or not _is_renamed(gone, renaming.step.changes):
                 continue
             # A copy is a new item with the same name in another place.
-            copies = [each for each in added if each[1].path[-1] == gone.path[-1] and each[1].path != gone.path]
+            copies = [(call, new) for call, new in added if new.path[-1] == gone.path[-1] and new.path != gone.path]
             if copies and copies[-1][1].after == gone.before:
                 evidence = f"{copies[-1][0].text} copies {gone.path[-1]!r}, then {renaming.text} renames the original"
                 yield found(name, "renamed_original", evidence, renaming.turn, fix="rename the copy instead?")

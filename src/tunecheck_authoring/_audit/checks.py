@@ -268,7 +268,10 @@ def as_right(call: FunctionCall, tools: ToolDefinitions) -> RightCall:
 
 
 def _possible_answers(truth: list[JSON]) -> Iterator[RightCall]:
-    """Yield the right calls of possible answers. A value that is not a list, or is empty, is the only accepted one."""
+    """Yield a right call for each function in BFCL's possible answers, such as `[{"area": {"unit": ["m", ""]}}]`.
+
+    A value that is not a list, or is an empty list, is the only accepted one.
+    """
     for answer in truth:
         for name, arguments in answer.items() if isinstance(answer, dict) else ():
             options = arguments if isinstance(arguments, dict) else {}
@@ -360,7 +363,11 @@ class CheckedRow:
 def findings(
     rows: Iterable[RowValues], services: episodes.Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
-    """Yield the problems of a data set by entry and turn. For the arguments see `checked_rows`."""
+    """Yield the problems of a data set by entry and turn.
+
+    `services` starts the simulators; by default those of the plug-ins. `row_check` checks rows of any kind; without it,
+    every row must be a conversation.
+    """
     for row in checked_rows(rows, services, row_check=row_check):
         yield from row.findings
 
@@ -372,7 +379,7 @@ def checked_rows(
 
     Args:
         rows: Rows for the conversation target, with the calls of each turn in `ground_truth`.
-        services: Starts the simulators; by default the plug-ins.
+        services: Starts the simulators; by default those of the plug-ins.
         row_check: The check for rows of any kind; without it, every row must be a conversation.
 
     Raises:
@@ -619,7 +626,10 @@ def _read_truth(truth: list[list[JSON]]) -> GroundTruth:
 
 
 def _ground_truth_calls(item: JSON) -> list[ReadCall]:
-    """Return the calls in an item of the ground truth. An unreadable item becomes one entry with its problem."""
+    """Return the calls in an item of the ground truth, each after its text.
+
+    An unreadable item gives one pair of its text and its problem.
+    """
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     text = " ".join(str(item).split())[:_LONGEST]
 

@@ -148,7 +148,7 @@ def apply_fixes(row: dict[str, Any], accepted: Sequence[AuditFinding]) -> dict[s
 
 
 def _calls_of_turn(row: dict[str, Any], replacement: Replacement) -> list[JSON] | None:
-    """Return the turn of the ground truth that contains the call to replace, or None if no turn does."""
+    """Return the calls of the replacement's turn in the ground truth; None if they lack the call to replace."""
     truth = row.get("ground_truth")
     calls = truth[replacement.turn] if isinstance(truth, list) and replacement.turn < len(truth) else None
     return calls if isinstance(calls, list) and replacement.old in calls else None

@@ -124,6 +124,7 @@ class KnownValues:
     """
 
     def __init__(self) -> None:
+        """Begin without values. `_derived` has the numbers that follow from `_numbers`; None until they are needed."""
         self.quoted: list[str] = []
         self.results: list[str] = []
         self.words: set[str] = set()
@@ -288,7 +289,10 @@ def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[Audi
 
 
 def _names_object(objects: list[str], following: list[str]) -> bool:
-    """Return True if a noun of the function's name is among the next words of the request, or the name has no noun."""
+    """Return True if a noun of the function's name is among the next words of the request, or the name has no noun.
+
+    `objects` are the words of the name after its verb, and `following` the words of the request after the verb.
+    """
     nouns = {noun for noun in objects if noun not in _NO_OBJECT}
 
     near = following[: _MOST_APART + 1]
@@ -393,7 +397,7 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
     earlier.add(dialogue.start)
     earlier.add(dialogue.told)
 
-    turns = max([len(dialogue.asked), *(call.turn + 1 for call in dialogue.calls)], default=0)
+    turns = max([len(dialogue.asked), *(call.turn + 1 for call in dialogue.calls)])
     for turn in range(turns):
         earlier.say(dialogue.asked[turn] if turn < len(dialogue.asked) else "")
         for call in dialogue.of_turn(turn):
@@ -473,11 +477,10 @@ def _quotation_with_mark(texts: Sequence[str], earlier: KnownValues) -> str | No
 
     None if there is none, or if a text is quoted exactly.
     """
-    quoted = earlier.quoted
-    if not set(texts).isdisjoint(quoted):
+    if not set(texts).isdisjoint(earlier.quoted):
         return None
 
-    return next((each for each in quoted if each[:-1] in texts and not each[-1].isalnum()), None)
+    return next((each for each in earlier.quoted if each[:-1] in texts and not each[-1].isalnum()), None)
 
 
 def _is_looked_up(texts: list[str], dialogue: Dialogue, earlier: KnownValues) -> bool:
@@ -498,10 +501,8 @@ def _similar_quotation(text: str, quoted: Sequence[str]) -> str | None:
     """Return a quotation that the text nearly equals, or None. Quotations whose placeholder it fills do not count."""
     if len(text) < _SHORTEST:
         return None
-    for quote in dict.fromkeys(quoted[-_MOST_COMPARED:]):
-        if resembles(text, quote) and not _fills_template(text, quote):
-            return quote
-    return None
+    latest = dict.fromkeys(quoted[-_MOST_COMPARED:])
+    return next((quote for quote in latest if resembles(text, quote) and not _fills_template(text, quote)), None)
 
 
 def resembles(text: str, other: str) -> bool:

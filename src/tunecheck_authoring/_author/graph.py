@@ -253,7 +253,8 @@ def names_agree(source: str, function: str, parameter: str) -> bool:
 
     # The first word of a function's name is its verb. Without an object on one side, the last words decide.
     owner, target = value_words[:-1] or outer_words, parameter_words[:-1] or _words_of(function)[1:]
-    return value_words[-1] not in _KEYS or not owner or not target or not {*owner}.isdisjoint(target)
+    objects_agree = not owner or not target or not {*owner}.isdisjoint(target)
+    return objects_agree or value_words[-1] not in _KEYS
 
 
 def fits_place(atom: Atom, function: str, place: str, schema: Schema) -> bool:
@@ -469,14 +470,14 @@ def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iter
             if parameter in graph.keyed or parameter in graph.ignored or _SAYS_LITTLE.intersection(words[-1:]):
                 continue
 
-            patterns = {
-                producer + atom.pattern: None
+            patterns = dict.fromkeys(
+                producer + atom.pattern
                 for producer, results in search.results.items()
                 for atom in results
                 if producer != name
                 and fits(schema, atom.value)
                 and names_agree(producer + atom.pattern, name, parameter)
-            }
+            )
 
             for pattern in patterns:
                 yield Edge(source=pattern, target=f"{name}.{parameter}", found="name")
@@ -498,26 +499,29 @@ def _inner_edges(search: _Search) -> Iterator[Edge]:
 
 
 def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[list[str]]:
-    """Yield pairs of functions [first, second]: in some initial state, the second succeeds only after the first."""
+    """Yield pairs of functions [first, second]: in some initial state, the second succeeds only after the first.
+
+    A witness is a successful call of a function, with the calls that it needs before it.
+    """
     witnesses = search.witnesses
     for simulator in search.world.classes:
         names = [name for name, each in functions.items() if each.simulator == simulator and name in witnesses]
-        makers = [name for name in names if functions[name].writes]
+        writers = [name for name in names if functions[name].writes]
 
-        drawn = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
+        configurations = [search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS)]
 
         for name in names:
             # The calls that the witness needed are enabling without a further trial.
             enabling = {call.name for call in witnesses[name].before}
-            for configuration in drawn:
+            for configuration in configurations:
                 alone = replace(witnesses[name], configuration=configuration, before=())
                 if not search.works(alone):
-                    untried = (maker for maker in makers if maker not in (name, *enabling))
+                    untried = (writer for writer in writers if writer not in (name, *enabling))
                     enabling |= {
                         each for each in untried if search.works(replace(alone, before=(witnesses[each].call,)))
                     }
 
-            yield from ([maker, name] for maker in sorted(enabling))
+            yield from ([writer, name] for writer in sorted(enabling))
 
 
 def drawing(graph: GraphFile) -> str:

@@ -172,7 +172,10 @@ class _Walk:
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
-        """Return the task of this walk, or None if a turn found no call that works."""
+        """Return the task of this walk, or None if a turn found no call that works.
+
+        `turns` are the least and most turns; (1, 1) makes a question.
+        """
         is_complete = self._walk_question() if turns == (1, 1) else self._walk_turns(self._random.randint(*turns))
         if not is_complete:
             return None
@@ -283,14 +286,14 @@ class _Walk:
         """
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)
-        for maker, name in pairs:
+        for first, second in pairs:
             call_count = len(self._session.calls)
             # The error reply to a first attempt is noted, and the attempt undone: the expected calls succeed.
-            first_reply = self._session.call(self._plan_call(self._world.functions[name]).call).result
+            early_reply = self._session.call(self._plan_call(self._world.functions[second]).call).result
             self._session.take_back(call_count)
 
-            if first_reply.error and self._add_call(turn, [maker]) and self._add_call(turn, [name]):
-                self._recoveries[str(turn)] = first_reply.text
+            if early_reply.error and self._add_call(turn, [first]) and self._add_call(turn, [second]):
+                self._recoveries[str(turn)] = early_reply.text
                 return True
             if self._turns[turn]:
                 return True  # the first call alone is a valid turn
@@ -316,7 +319,8 @@ class _Walk:
     def _argument(self, function: Function, name: str, found: Sequence[Atom], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
-        Avoid the texts that the call uses already: two cities must differ.
+        `found` are the values in the session's results and state. Avoid the texts that the call uses already: two
+        cities must differ.
         """
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)

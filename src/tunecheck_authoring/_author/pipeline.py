@@ -403,14 +403,15 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
 
 
 def _together(rows: Lines) -> list[list[files.Line]]:
-    """Group rows that share a task, a path or a key of `apart`, directly or through other rows.
+    """Group rows that share a task, a path, or another key that training and test rows must not share (`apart`).
 
+    Rows are also linked through other rows.
     If rows 1 and 2 have the same path, and rows 2 and 3 the same configuration, all three are one group.
     """
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
-        """Return the root of a key, and shorten the way to it."""
+        """Return the key that stands for all keys linked with this one, and shorten the way to it in `parents`."""
         while parents.setdefault(key, key) != key:
             parents[key] = parents[parents[key]]
             key = parents[key]

@@ -132,7 +132,7 @@ def _reference(
     """Return words for a value in an earlier result, as a user would refer to it: "the id that you got when …".
 
     `source` is the call with the result, by turn and number, and `place` the call that uses the value. If the task has
-    several calls of that function, it was "the first time" or "the last time".
+    several calls of that function, the words say "the first time" or "the last time".
     """
     producer = task.turns[source[0]][source[1]]
     field = wording.place_text(path)
@@ -419,7 +419,7 @@ def note(random: Random, number: int) -> str:
 def question_row(world: World, name: str, task: files.AuthoredTask) -> files.QuestionLine:
     """Return a task with one turn as a row for `call_check`, with all functions of its simulators as tools."""
     calls = task.turns[0]
-    variant = "no_call" if not calls else "one_call" if len(calls) == 1 else "parallel"
+    variant = {0: "no_call", 1: "one_call"}.get(len(calls), "parallel")
 
     tools = [tool for each in task.simulators for tool in world.class_of(each).tool_definitions()]
     return files.QuestionLine(
@@ -471,10 +471,10 @@ class Trial:
     """Trials of a world's rows; the seed determines all random choices."""
 
     def __init__(self, world: World, seed: int) -> None:
+        """Prepare trials with the world's simulators. No weakness is known yet."""
         self._world, self._seed = world, seed
         self._known: dict[bytes, files.Weakness | None] = {}
-        classes = {**world.spare, **world.classes}
-        self._services = Services(classes)
+        self._services = Services({**world.spare, **world.classes})
 
     def weakness(self, row: files.Line) -> files.Weakness | None:
         """Return the reason why a row is not a valid test, or None if it is valid.

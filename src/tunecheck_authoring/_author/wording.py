@@ -90,7 +90,7 @@ def request_of(name: str, description: str, *, chooses: bool = False) -> str:
 
 
 def _without_needless(found: re.Match[str]) -> str:
-    """Return the article of a needless word, as `a` or `an` according to the next word; "" without an article.
+    """Return the replacement for needless words: their article, as `a` or `an` for the next word, or "" without one.
 
     "a specific order" becomes "an order", and "multiple files" becomes "files".
     """

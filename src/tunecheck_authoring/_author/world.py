@@ -207,9 +207,9 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
     owners: dict[str, str] = {}
     for name, simulator in classes.items():
         for operation in simulator.operations():
-            if operation in owners:
-                raise PluginError(f"simulators {owners[operation]} and {name} both have {operation!r}; give only one")
-            owners[operation] = name
+            owner = owners.setdefault(operation, name)
+            if owner != name:
+                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; give only one")
     return classes
 
 
@@ -220,6 +220,7 @@ def describe_world(classes: Classes) -> WorldFile:
     """
     functions = functions_of(classes, {})
 
+    # Values are by `function.parameter` or by the parameter alone.
     known = {*functions, *(name for each in functions.values() for name in each.parameters)}
     return WorldFile(
         simulators=[*classes],

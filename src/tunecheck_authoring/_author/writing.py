@@ -165,7 +165,8 @@ class EndpointModels:
         path = self.work / "to-solve.jsonl"
         write_rows(path, rows, "Rows that the solver model must solve before they join the data set.")
         result = self._run("solver", self.solver, str(path))
-        return {str(row["row_id"]): reason for row in _rows_of(result) if (reason := _why_unsolved(row)) is not None}
+        reasons = {str(row["row_id"]): _why_unsolved(row) for row in _rows_of(result)}
+        return {row: reason for row, reason in reasons.items() if reason is not None}
 
     def _run(self, name: str, endpoint: str, data: str | list[dict[str, JSON]]) -> tunecheck.EvaluationResult:
         """Run the writer or the solver with the rest of the budget, and add its cost to what is spent.

@@ -166,9 +166,9 @@ class McpSession:
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
             raise self._gone_error(method, why or type(error).__name__) from None
 
-        error_of = (answer or {}).get("error")
-        if isinstance(error_of, dict):
-            why = str(error_of.get("message"))
+        refusal = (answer or {}).get("error")
+        if isinstance(refusal, dict):
+            why = str(refusal.get("message"))
             if method != "tools/call":
                 raise self._gone_error(method, why)
             return {"isError": True, "content": [{"type": "text", "text": why}]}
@@ -350,7 +350,7 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
 
         text = line.decode("utf-8", "replace")
         if not is_stream or text.startswith("data:"):
-            data += text[5:].strip() if is_stream else text
+            data += text.removeprefix("data:").strip() if is_stream else text
         elif not text.strip() and data:
             yield _as_object(data)
             data = ""

@@ -148,7 +148,7 @@ class _StateProbe:
         return self._session.call(str(self._tools[name]["name"]), arguments)
 
     def _draw_arguments(self, name: str) -> dict[str, JSON]:
-        """Draw plausible arguments for a tool, all of its parameters."""
+        """Draw plausible arguments for all parameters of a tool."""
         properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
         drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
         return {each: self._random.choice(values) for each, values in drawn.items()}

@@ -80,6 +80,7 @@ def fill_template(template: str, values: Mapping[str, object]) -> str:
     """
 
     def text(found: re.Match[str]) -> str:
+        """Return the value of a variable as text."""
         value = find_value(values, path_of(found))
         if isinstance(value, Missing):
             raise ValueError(f"the row has no value for the variable {clean(found[0], 80)}")
@@ -112,6 +113,7 @@ class GraderEvaluator(Evaluator):
             kind_of_text = cast("type[Any]", find("evaluators", metric.partition("_")[0]))
             self._similarity = kind_of_text(render_calls=True, **more)
 
+        # A check has no evaluation metric and only passes or fails.
         kind: Literal["score", "binary"] = "binary" if metric is None else "score"
         # An evaluator's metrics belong to its class; these belong to the file.
         vars(self).update(metrics=(Metric(path.stem, kind=kind),), primary=path.stem)

@@ -184,7 +184,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
     if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"{misread[0].strip()!r} would be syntax in a prompt file; write this judge by hand")
+        raise ValueError(f"{misread[0].strip()!r} has a meaning of its own in a prompt file; write this judge by hand")
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
@@ -204,7 +204,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
     if "${" in head:
-        raise ValueError("'${' would be a reference in a prompt file; write this judge by hand")
+        raise ValueError("'${' would begin a reference in a prompt file; write this judge by hand")
     return f"---\n{head}---\n{body}\n"
 
 

@@ -355,6 +355,7 @@ def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
     Raises:
         ConversationError: the text there is not JSON.
     """
+    # NaN and Infinity, which are not JSON, become null.
     decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
     values: list[JSON] = []
     while _FUNCTIONS.match(text, at):
