@@ -546,6 +546,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
     pairing = pair(base_table, new_table)
 
     rows = [run.rows() for run in runs]
+    # The positions of two paired rows, one in each run
     for base, new in zip(pairing.base, pairing.new, strict=True):
         pair_rows = rows[0][base], rows[1][new]
         fails = [reader.fails(row) for reader, row in zip(readers, pair_rows, strict=True)]

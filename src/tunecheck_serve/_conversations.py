@@ -64,8 +64,9 @@ class _IndexedRow:
     def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
         """Return the turn and step of a request, both counted from 0, or None if it does not belong to this row.
 
-        `steps` is the number of answers in each turn. It decides whether a user message is a new turn or contains
-        results of calls, which clients without tools send as user messages. The module's docstring has the rule.
+        `steps` is the number of answers in each turn. An assistant message is a step, and the first message of the
+        row's next turn begins that turn. Another user message announces added functions, which begins a turn without
+        messages; if the client sends no tools and the turn lacks answers, it has results of calls instead.
         """
         spoken = _spoken_messages(request.messages)
         opening = self.turns[0]
@@ -151,9 +152,7 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                raise NoAnswerError(
-                    f"row {indexed.row.id}: no answer is recorded for turn {turn}, step {step} (both from 0)"
-                )
+                raise NoAnswerError(f"row {indexed.row.id}: nothing is recorded for turn {turn}, step {step} (from 0)")
             return completion
 
         tools = _shown_tools(indexed, turn, request)

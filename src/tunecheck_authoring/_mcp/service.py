@@ -120,6 +120,7 @@ class _StateProbe:
         are tried: a deletion may find nothing to delete.
         """
         before, changes = self._state_answers(), []
+        # A tool counts as adding only if the server declares that it destroys nothing.
         for name in self._writes:
             for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
                 _, failed = self._call(name, self._draw_arguments(name))
