@@ -401,7 +401,7 @@ def _check_author(options: AuthorOptions) -> None:
     from tunecheck_authoring._author.pipeline import STAGES
 
     if not _NAME.fullmatch(options.name):
-        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters and digits, then - and _")
+        raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
 
     if options.stage is not None and options.stage not in STAGES:
         raise ConfigurationError(f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")

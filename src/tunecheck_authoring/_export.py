@@ -514,7 +514,7 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
         if path.suffix.lower() not in (".jsonl", ".yaml"):
             raise ConfigurationError(f"{path}: the name must end in .jsonl, such as {path.with_suffix('.jsonl').name}")
         if path.exists() and source is not None and Path(source).exists() and path.samefile(source):
-            raise ConfigurationError(f"{path} is the data of run {run.id}; choose another name")
+            raise ConfigurationError(f"{path} is the data of run {run.id}; choose another output file")
         if path.exists() and not options.overwrite:
             raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
 
@@ -670,7 +670,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 kept += 1
 
         if not kept:
-            raise ConfigurationError(f"the export would leave no test row of {known.path}; export fewer with --cause")
+            raise ConfigurationError(f"the export would leave no test row of {known.path}; export less with --cause")
 
     report.rest = kept
     left = len(report.leaving) + report.left_along

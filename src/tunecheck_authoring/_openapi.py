@@ -197,7 +197,7 @@ class _SchemaWriter:
         """Return one schema for alternatives, without null.
 
         Objects are joined to one object with the fields of all. A field is then required only if all alternatives
-        require it. Other alternatives become `anyOf`; a single one stays as it is. `depth` counts the levels above.
+        require it. Other alternatives become `anyOf`; a single one stays unchanged. `depth` counts the levels above.
         """
         schemas = [self.schema(each, above, depth + 1) for each in options]
         schemas = [each for each in schemas if each.get("type") != "null"]
@@ -388,8 +388,8 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
 
     operations = [_operation(document, each, names) for each in entries]
     if not operations:
-        matching_only = f" that matches --only {' or '.join(only)}; correct --only" if only else "; give another file"
-        raise ConfigurationError(f"{path}: has no operation{matching_only}")
+        advice = f"correct --only {' or '.join(only)}" if only else "give another file"
+        raise ConfigurationError(f"{path}: has no operation to simulate; {advice}")
     return operations
 
 

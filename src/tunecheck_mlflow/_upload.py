@@ -261,7 +261,7 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
 def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
     """Return the names of metrics that repeat another metric, such as the mean of passes, which is the pass rate."""
     evaluators = run.manifest().evaluators
-    # Such as `bleu.bleu_score` beside `bleu.bleu`
+    # For example `bleu.bleu_score` repeats `bleu.bleu`.
     repeated = {f"{name}{ending}" for name in metrics for ending in pipeline.REPEATED} & metrics.keys()
 
     # The mean of a binary metric (0 or 1) is its pass rate.
@@ -625,6 +625,6 @@ def _read_uri(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    """Return the token and the password that MLflow reads from the environment, as far as they are set."""
+    """Return the token and the password that MLflow reads from the environment, each only if it is set."""
     names = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
     return [value for name in names if (value := os.environ.get(name))]

@@ -145,6 +145,7 @@ class RowAnswers(ChatSource):
             EndpointError: the endpoint failed.
         """
         indexed, turn, step = self._find_row(request)
+        row = indexed.row
         record = self._recorded_result(indexed)
         if record is not None:
             # A single question is replayed as a conversation with one turn and one step.
@@ -152,11 +153,10 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                raise NoAnswerError(f"row {indexed.row.id}: nothing is recorded for turn {turn}, step {step} (from 0)")
+                raise NoAnswerError(f"row {row.id}: nothing is recorded for turn {turn}, step {step} (counted from 0)")
             return completion
 
         tools = _shown_tools(indexed, turn, request)
-        row = indexed.row
         # The simulated model answers from the ground truth, so it needs the row of this step.
         if self._endpoint.simulated:
             row = question_row(row, tools) if indexed.scenario is None else step_row(row, turn, step, tools)

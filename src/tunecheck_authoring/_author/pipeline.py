@@ -411,7 +411,7 @@ def _together(rows: Lines) -> list[list[files.Line]]:
     parents: dict[str, str] = {}  # union-find: rows with a common key get a common root
 
     def root(key: str) -> str:
-        """Return the key that stands for all keys linked with this one, and shorten the way to it in `parents`."""
+        """Return the representative of all keys linked with this key, and shorten the way to it in `parents`."""
         while parents.setdefault(key, key) != key:
             parents[key] = parents[parents[key]]
             key = parents[key]

@@ -177,7 +177,8 @@ class McpSession:
         return result if isinstance(result, dict) else {}
 
     def _gone_error(self, method: str, reason: str) -> ServerGoneError:
-        return ServerGoneError(f"{clean(shown_server(self._server), 200)}: {method} failed: {clean(reason, 200)}")
+        server = clean(shown_server(self._server), 200)
+        return ServerGoneError(f"MCP server {server}: the request {method} failed: {clean(reason, 200)}")
 
 
 def _result_text(result: Message) -> str:
