@@ -211,6 +211,8 @@ class FailedRows:
     def _question_example(self, data: Values, target: Values) -> Example:
         """Return the example of a row with a single question.
 
+        `data` are the row's columns of the data set, and `target` those of the target's outputs.
+
         Raises:
             UnusableRowError: the row has no messages or right answer, or its tools cannot be read.
         """
@@ -231,6 +233,9 @@ class FailedRows:
         self, data: Values, target: Values, tools: list[dict[str, JSON]], definitions: ToolDefinitions
     ) -> Reading:
         """Return the right reply to a question: calls, or a text if the ground truth has no calls.
+
+        `data` are the row's columns of the data set, `target` those of the target's outputs, and `definitions` the
+        tools after reading.
 
         Raises:
             UnusableRowError: the ground truth is empty or cannot be read.
@@ -276,6 +281,8 @@ class ExpectedConversation:
     def __init__(self, data: Values, backends: Backends) -> None:
         """Read a conversation's expected calls and start its simulators.
 
+        `data` are the row's columns of the data set.
+
         Raises:
             UnusableRowError: the row is no conversation, has long context, its simulators cannot start, or its calls
                 cannot be read.
@@ -305,7 +312,8 @@ class ExpectedConversation:
     def differing(self, target: Values, failed_turn: int) -> Example:
         """Return the example for the first expected call of the failed turn that the model did not make.
 
-        The rejected reply is the model's wrong call, or else the last text of the turn.
+        The rejected reply is the model's wrong call, or else the last text of the turn. `target` are the target's
+        outputs, and `failed_turn` counts from 0.
 
         Raises:
             UnusableRowError: All expected calls were made.
@@ -540,7 +548,8 @@ def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iter
 def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report: ExportReport) -> Iterator[Example]:
     """Yield examples for rows that exactly one run got right: its reply is preferred, the other run's rejected.
 
-    In conversations, the expected call is preferred, because the passing run may have made needless calls.
+    In conversations, the expected call is preferred, because the passing run may have made needless calls. `readers`
+    read the failed rows of the two runs.
     """
     base_table, new_table = read_runs([run.folder for run in runs], runs[0].folder.parent)
     pairing = pair(base_table, new_table)
@@ -571,7 +580,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
     """Yield each distinct example once, note its row as leaving the test set, and count equal examples.
 
-    Pairs without a rejected reply are skipped and counted.
+    If `paired`, examples without a rejected reply are skipped and counted.
     """
     known: set[bytes] = set()
     for example in examples:
@@ -632,7 +641,7 @@ def _sources(run: Run, against: Run | None, options: authoring.ExportOptions, ex
 
 
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
-    """Write the data set without the exported rows and the rows of their clusters, with its sidecar.
+    """Write the data set without the exported rows and the rows of their clusters to the file `rest`, with a sidecar.
 
     Notes in the report how many rows stay and how many leave with an exported row. The clusters of all exported rows
     are found first, because a row may come before the exported row of its cluster.

@@ -413,7 +413,7 @@ def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
 
 
 def _is_selected(entry: _ApiEntry, only: Collection[str]) -> bool:
-    """Return True if the path, the operationId or a tag matches one of the patterns, or there are no patterns."""
+    """Return True if the path, the operationId or a tag matches a pattern in `only`, or if there are no patterns."""
     # Patterns are those of file names, such as `/pets*`.
     names = [entry.path, str(entry.node.get("operationId", "")), *as_list(entry.node.get("tags"))]
     return not only or any(fnmatchcase(str(name), pattern) for name in names for pattern in only)
@@ -524,7 +524,8 @@ def _with_parameter_text(schema: Schema, parameter: Node) -> Schema:
 def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
     """Yield the schema of the request's body, if there is one, and True if the body is required.
 
-    In OpenAPI 2.0, the body is a parameter with `in: body`.
+    In OpenAPI 2.0, the body is a parameter with `in: body`. `node` is the operation, and `parameters` are its
+    parameters in the file.
     """
     body = document.resolve(node.get("requestBody"))
     if body:
@@ -535,7 +536,7 @@ def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> 
 
 
 def _content_schema(document: ApiDocument, holder: Node) -> JSON:
-    """Return the schema of a body or an answer, or None. JSON is preferred if there are several, then forms.
+    """Return the schema of a body or an answer (`holder`), or None. JSON is preferred if there are several, then forms.
 
     In OpenAPI 2.0, the schema stands in the answer itself, without a media type.
     """
@@ -548,6 +549,7 @@ def _add_body(parameters: dict[str, Parameter], schema: Schema, *, required: boo
     """Add the fields of an object body to `parameters`; another body becomes one parameter `body`.
 
     Read-only fields are left out. With `with_key`, a read-only `id` is kept, because only it identifies the record.
+    `required` is true if the request needs the body.
     """
     properties = schema.get("properties")
     if not isinstance(properties, dict):
@@ -577,7 +579,8 @@ def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:
     """Return the answer of a successful operation, without wrappers.
 
     Its fields are tried in their order: in `{"total": 2, "data": […]}`, `data` holds the list, and in `{"pet": {…}}`,
-    the only field holds the object. `last` is the last part of the path: a field of this name may hold the list.
+    the only field holds the object. `last` is the last part of the path: a field of this name may hold the list. `node`
+    is the operation.
     """
     answers = document.resolve(node.get("responses"))
     code = next((each for each in ("200", "201", "202", "2XX", "default") if each in answers), None)

@@ -542,7 +542,7 @@ def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, J
 
 
 def _class_name(name: str, base: str) -> str:
-    """Return a class name for a simulator, which must differ from the class that it inherits from.
+    """Return a class name for a simulator, which must differ from the class that it inherits from (`base`).
 
     For example `MyService` for `my_service`, and `ResourcesService` for `resources`.
     """

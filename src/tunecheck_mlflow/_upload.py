@@ -109,7 +109,7 @@ class Traces:
     def info(self, row: ResultRow, experiment: str, run_id: str) -> JSON:
         """Return the description of a row's trace with its assessments: `TraceInfo` of MLflow's REST API, version 3.
 
-        `experiment` is the experiment's id.
+        `experiment` and `run_id` are the ids of the experiment and of the run in MLflow.
         """
         trace: dict[str, JSON] = {
             "trace_id": f"tr-{self._id(row)}",

@@ -114,6 +114,8 @@ class BertScoreEvaluator(SemanticEvaluator):
     ) -> None:
         """Check the arguments and find the model, which is loaded at the first row.
 
+        `threshold` is the lowest score that passes. With `render_calls`, function calls are compared as texts.
+
         Raises:
             ConfigurationError: there is no such model, or `layer` is not a positive whole number.
             MissingExtraError: the extra `semantic` is not installed.
@@ -202,6 +204,8 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         render_calls: bool = False,
     ) -> None:
         """Check the arguments, and find the local model or create the endpoint.
+
+        `threshold` is the lowest score that passes. With `render_calls`, function calls are compared as texts.
 
         Raises:
             ConfigurationError: not exactly one of `model` and `model_config` is given, the model or endpoint does not

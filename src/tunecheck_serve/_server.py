@@ -695,7 +695,8 @@ class ReplyStore(Generic[T]):
     async def reply(self, key: str, digest: bytes, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the answer to the question with this digest, computed once for its key.
 
-        A failed answer is computed again for the next request. A key beyond `most` drops the oldest one.
+        A failed answer is computed again for the next request. A key beyond `most` drops the oldest one. `ask` computes
+        the answer.
 
         Raises:
             BadRequestError: the key was used with another question.

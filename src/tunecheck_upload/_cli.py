@@ -44,7 +44,8 @@ class EvaluateUploadOptions(DestinationOptions, cli.AddedOptions):
     def before_run(self, *, simulated: bool, allow_simulated: bool) -> cli.AfterRun:
         """Check the destinations before the run, and return the function that uploads the finished run.
 
-        Without a destination, that function uploads nothing.
+        Without a destination, that function uploads nothing. `simulated` is true if the run has simulated answers, and
+        `allow_simulated` permits their upload.
 
         Raises:
             ConfigurationError: --upload has no destination, or the upload would be refused.

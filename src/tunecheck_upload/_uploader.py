@@ -398,7 +398,10 @@ class UploadError(RunError):
         request_id: str | None = None,
         unsure: bool = False,
     ) -> None:
-        """Set the text to the step's words and the reason. `unsure`: the service may have carried out the request."""
+        """Set the text to the step's words and the reason. `unsure`: the service may have carried out the request.
+
+        `status` and `request_id` are those of the service's reply.
+        """
         super().__init__(plugins.clean(f"{step.words}: {reason}", 700))
         self.step = step
         self.status = status
@@ -521,7 +524,10 @@ class Uploader(abc.ABC):
         self._allow_simulated = allow_simulated
 
     def check(self, *, simulated: bool) -> None:
-        """Raise ConfigurationError before a run if the upload after it would be refused."""
+        """Raise ConfigurationError before a run if the upload after it would be refused.
+
+        `simulated` is true if the run has simulated answers.
+        """
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated, and simulated runs are not uploaded; "

@@ -329,7 +329,10 @@ def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
 
 
 def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
-    """Yield a finding for each repeated call of a turn that can be left out without any effect."""
+    """Yield a finding for each repeated call of a turn that can be left out without any effect.
+
+    `check` has the replay of the row.
+    """
     played = check.played
     for at, each in enumerate(played):
         earlier = [call for call in played[:at] if call.turn == each.turn and call.step.call == each.step.call]
@@ -343,7 +346,7 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
 def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
     """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant.
 
-    For example `cp(a.txt, archive)`, then `mv(a.txt, b.txt)` in the first folder.
+    For example `cp(a.txt, archive)`, then `mv(a.txt, b.txt)` in the first folder. `check` has the replay of the row.
     """
     for at, renaming in enumerate(check.played):
         earlier = [call for call in check.played[:at] if call.turn == renaming.turn]
@@ -426,7 +429,7 @@ def _failures(run: Run) -> Iterator[tuple[str, _Failure]]:
 def _shared_failure(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFinding]:
     """Yield a finding if most runs gave the same wrong answer, or all runs failed for the same cause.
 
-    If several models give one answer, the ground truth may be wrong.
+    If several models give one answer, the ground truth may be wrong. `failures` has one failure of each run.
     """
     [(answer, count)] = Counter(each.answer for each in failures).most_common(1)
     first = next(each for each in failures if each.answer == answer)

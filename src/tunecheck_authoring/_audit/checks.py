@@ -167,7 +167,10 @@ class RowCheck:
 def schema_findings(
     entry: str, right: RightCall, definition: FunctionDefinition | None, turn: int | None = None
 ) -> list[Finding]:
-    """Return a finding if the call breaks the schema of its function. Without a schema, the list is empty."""
+    """Return a finding if the call breaks the schema of its function. Without a schema, the list is empty.
+
+    `entry` is the row's id, `right` the ground-truth call, and `definition` the definition of its function.
+    """
     if definition is None:
         return []
     if right.possible:  # an argument is valid if any of its accepted values is

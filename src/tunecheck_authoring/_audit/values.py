@@ -266,7 +266,8 @@ def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
     """Yield a finding if a clause of the turn begins with the verb of an offered function that is not called.
 
-    Verbs of functions that only read are ignored, and so is a turn whose calls change the state.
+    Verbs of functions that only read are ignored, and so is a turn whose calls change the state. `asked` has the user's
+    words in the turn.
     """
     calls = dialogue.of_turn(turn)
     # Without calls in this turn, the agent may ask back, and the next turn makes the call.
@@ -406,7 +407,10 @@ def value_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _findings_of_call(dialogue: Dialogue, call: TruthCall, earlier: KnownValues) -> Iterator[AuditFinding]:
-    """Yield the findings about the arguments of a call. Arguments with texts and numbers mixed are skipped."""
+    """Yield the findings about the arguments of a call. Arguments with texts and numbers mixed are skipped.
+
+    `earlier` has the values before the call.
+    """
     definition = dialogue.tools.spelled(call.name)
     described = "" if definition is None else f"{definition.description} {dumps(dict(definition.parameters)).decode()}"
 
@@ -475,7 +479,8 @@ def _findings_of_texts(
 def _quotation_with_mark(texts: Sequence[str], earlier: KnownValues) -> str | None:
     """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`).
 
-    None if there is none, or if a text is quoted exactly.
+    None if there is none, or if a text is quoted exactly. `earlier` has the values before the call, among them the
+    user's quotations.
     """
     if not set(texts).isdisjoint(earlier.quoted):
         return None
@@ -498,7 +503,10 @@ def _occurs(text: str, earlier: KnownValues) -> bool:
 
 
 def _similar_quotation(text: str, quoted: Sequence[str]) -> str | None:
-    """Return a quotation that the text nearly equals, or None. Quotations whose placeholder it fills do not count."""
+    """Return one of the user's quotations (`quoted`) that the text nearly equals, or None.
+
+    A quotation with placeholders does not count if the text fills them.
+    """
     if len(text) < _SHORTEST:
         return None
     latest = dict.fromkeys(quoted[-_MOST_COMPARED:])
@@ -563,7 +571,7 @@ def _known_word_near(text: str, earlier: KnownValues) -> str | None:
     """Return a known word at edit distance one from a text that is a single unknown word, or None.
 
     One edit inserts, deletes or replaces a letter, or swaps two neighbours. Words that differ only by a last letter
-    (singular and plural) do not count.
+    (singular and plural) do not count. `earlier` has the known words.
     """
     word = text.casefold()
     if len(word) < _SHORTEST + 1 or len(words(word)) != 1 or len(earlier.words) > _MOST_WORDS:
@@ -579,7 +587,7 @@ def _is_unfounded(text: str, earlier: KnownValues) -> bool:
     """True if most words of a text do not occur in the conversation.
 
     A text may spell out what the user says: a city with its country, words for their initials, a full name for a short
-    one. Texts in another script than the conversation are not judged.
+    one. Texts in another script than the conversation are not judged. `earlier` has the values before the call.
     """
     # A city may get its country: `Rome, Italy`.
     named = text.partition(",")[0]
@@ -609,7 +617,7 @@ def _word_parts(word: str) -> list[str]:
 def _is_known(word: str, earlier: KnownValues) -> bool:
     """True if a word occurs, or its beginning does; hours may be in 12-hour or 24-hour form.
 
-    Among very many words, every word counts as known.
+    Among very many words, every word counts as known. `earlier` has the words and numbers that occur.
     """
     if word.isdecimal():
         if len(word) > 30:
@@ -629,7 +637,8 @@ def _findings_of_figures(
 ) -> Iterator[AuditFinding]:
     """Yield a finding if none of a number's accepted values occurs or follows from numbers that occur.
 
-    Numbers in the function's description are known, too.
+    Numbers in the function's description are known, too. `figures` are the accepted values, and `earlier` has the
+    values before the call.
     """
     if any(earlier.has_number(each) for each in figures) or not set(figures).isdisjoint(numbers(described)):
         return
@@ -652,7 +661,7 @@ def _mistypes(value: float, known: float) -> bool:
 
 
 def _with_fix(dialogue: Dialogue, call: TruthCall, kind: str, evidence: str, old: str, new: str) -> AuditFinding:
-    """Return a finding with a fix that replaces a text in the call.
+    """Return a finding with a fix that replaces the text `old` in the call by the text `new`.
 
     The fix is automatic only if the call contains the text exactly once and the new text needs no escapes.
     """

@@ -220,6 +220,8 @@ class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
 def write_rows(path: Path, rows: Sequence[Line], description: str) -> list[Path]:
     """Write rows, and a sidecar that declares their target and evaluator; return the paths of both files.
 
+    `description` goes into the sidecar.
+
     Raises:
         ConfigurationError: A file cannot be written.
     """

@@ -180,7 +180,10 @@ class _Search:
         return witness
 
     def _value(self, function: Function, parameter: str, held: Sequence[Atom]) -> JSON:
-        """Draw an argument from results, the state or users' values; values with a fitting name are preferred."""
+        """Draw an argument from results, the state or users' values; values with a fitting name are preferred.
+
+        `held` are the values in the session's results and state.
+        """
         schema = function.parameters[parameter]
         found = [atom for atom in held if fits(schema, atom.value)]
         named = [atom for atom in found if names_agree(atom.pattern, function.name, parameter)]
@@ -394,7 +397,8 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
 def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
     """Yield an edge (a value that feeds a parameter) for each value that a parameter accepted on trial.
 
-    The values are results and parts of the state. Only parameters that accept just some values are tried.
+    The values are results and parts of the state. Only parameters that accept just some values are tried. `functions`
+    has what the trial calls of each function showed.
     """
     witnesses = search.witnesses
     for name, graph in functions.items():

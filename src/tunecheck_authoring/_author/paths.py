@@ -140,7 +140,10 @@ class _Walk:
     """One random conversation."""
 
     def __init__(self, world: World, graph: GraphFile, usable: set[str], coverage: Coverage, random: Random) -> None:
-        """Draw the services and the initial state of a conversation, and start a session with its simulators."""
+        """Draw the services and the initial state of a conversation, and start a session with its simulators.
+
+        `usable` are the functions that may be called, and `coverage` counts what earlier tasks used.
+        """
         self._world, self._graph, self._coverage, self._random = world, graph, coverage, random
         self._services = self._draw_services(usable)
         self._usable = sorted(name for name in usable if world.functions[name].simulator in self._services)
@@ -319,8 +322,8 @@ class _Walk:
     def _argument(self, function: Function, name: str, found: Sequence[Atom], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
-        `found` are the values in the session's results and state. Avoid the texts that the call uses already: two
-        cities must differ.
+        `found` are the values in the session's results and state. Avoid the texts that the call uses already
+        (`used_texts`): two cities must differ.
         """
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)
@@ -357,7 +360,8 @@ class _Walk:
 def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> dict[str, str]:
     """Return the edges that supplied values inside a list or object, by the values' places.
 
-    For example `{"items.*.id": "create_item.id"}` for the value `[{"id": 7}]` of `items`.
+    For example `{"items.*.id": "create_item.id"}` for the value `[{"id": 7}]` of `items`. `inner` has the values that
+    may fill each place; each value knows its edge.
     """
     if isinstance(value, dict):
         below = [(f"{place}.{key}", each) for key, each in value.items()]

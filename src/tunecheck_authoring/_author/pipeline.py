@@ -117,6 +117,8 @@ class Workbench:
 def _read(path: Path, kind: type[T]) -> T:
     """Return the content of a stage's file.
 
+    `kind` is the type of the content.
+
     Raises:
         ConfigurationError: the file, which people may edit, has another structure.
     """
@@ -457,7 +459,10 @@ def plain_turns(plain: Counter[str]) -> list[str]:
 
 
 def _unused_functions(graph: files.GraphFile, used: Coverage, rejected: Sequence[files.Weakness]) -> list[str]:
-    """Return a line for each function that no row uses, with the reason."""
+    """Return a line for each function that no row uses, with the reason.
+
+    `used` counts the used functions, and `rejected` has the rejected tasks and rows.
+    """
     reasons = {each.function: f"{each.reason}: {each.detail}" for each in reversed(rejected)}  # the first one counts
     unused = [name for name in graph.functions if not used.functions[name]]
     return [f"`{name}`: {graph.functions[name].problem or reasons.get(name, 'no task reached it')}" for name in unused]

@@ -74,7 +74,7 @@ def other_service(world: World, simulators: Sequence[str], random: Random) -> st
 
 
 def unanswerable_request(world: World, simulators: Sequence[str], voice: str, random: Random) -> str:
-    """Return a request that none of these simulators can carry out, taken from another service if there is one."""
+    """Return a request in this voice that none of these simulators can carry out, from another service if possible."""
     name = other_service(world, simulators, random)
     offered = {} if name is None else functions_of({name: world.class_of(name)}, {})
 
@@ -365,7 +365,8 @@ class VariantBuilder:
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """True if the agent can know a value without being told.
 
-        The value occurred before, is in the initial state, or is the only one of its kind in the state.
+        The value occurred before, is in the initial state, or is the only one of its kind in the state. `place` is the
+        turn in which the user gives the value of the parameter `name`.
         """
         argument = place.planned.arguments[name]
 
@@ -396,7 +397,7 @@ class VariantBuilder:
         return not any(self._does_the_same(place.number, values, each) for each in others)
 
     def _does_the_same(self, turn: int, values: list[JSON], other: Function) -> bool:
-        """True if another function, called with the same values in this turn, leads to the same state."""
+        """True if the function `other`, called with the same values in this turn, leads to the same state."""
         if other.simulator not in self.task.simulators or len(other.required) > len(values):
             return False
 

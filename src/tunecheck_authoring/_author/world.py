@@ -477,8 +477,9 @@ def as_list(value: JSON) -> list[JSON]:
 def _values_by_type(place: str, schema: Schema, random: Random, function: str, held: Held) -> Sequence[JSON]:
     """Return values of the schema's type. Numbers respect its limits; lists and objects get plausible parts.
 
-    A list has up to two items. An object has its required fields, or else its first two. Without a maximum,
-    a number is at most 50 above the minimum. Without a minimum, it begins at 0, or 50 below a negative maximum.
+    A list has up to two items. An object has its required fields, or else its first two. Without a maximum, a number is
+    at most 50 above the minimum. Without a minimum, it begins at 0, or 50 below a negative maximum. `held` has values
+    of the services by place.
     """
     kind = schema.get("type")
     if kind == "array":

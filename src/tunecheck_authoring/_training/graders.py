@@ -138,7 +138,7 @@ class GraderEvaluator(Evaluator):
         return verdict(self.primary, score=score, passed=passed, threshold=threshold, reason=reason)
 
     def _score(self, actual: str, expected: str) -> float:
-        """Return the score of a text: its similarity from 0 to 1, or 1 or 0 for a check by `operation`."""
+        """Return the score of the actual text: its similarity to the expected one, from 0 to 1, or a check's 1 or 0."""
         if self._similarity is not None:
             score = self._similarity(response=actual, ground_truth=expected)[self._similarity.primary]
             assert isinstance(score, (int, float))

@@ -91,7 +91,8 @@ def with_graders(path: Path) -> Form:
 def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> list[Record]:
     """Return the row of an item, or of an output item of a run, with the sampled answer as response.
 
-    `question` is the template of the question's messages, which the item's values fill.
+    `question` is the template of the question's messages, which the item's values fill. `number` is the record's
+    number, which becomes a part of the row's id.
 
     Raises:
         ConversationError: The record is neither, or lacks a value that the question's template needs.

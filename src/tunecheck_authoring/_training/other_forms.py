@@ -58,6 +58,8 @@ def is_sharegpt(record: Record) -> bool:
 def sharegpt_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one conversation. With preferences, only the chosen answer is trained on.
 
+    `number` is the record's number, which becomes a part of the rows' ids.
+
     Raises:
         ConversationError: The record is no conversation, or a turn cannot be read.
     """
@@ -169,6 +171,8 @@ def is_xlam(record: Record) -> bool:
 def xlam_rows(record: Record, number: int) -> list[Record]:
     """Return the row of one question. Without answers, the right reply makes no call.
 
+    `number` is the record's number, which becomes a part of the row's id.
+
     Raises:
         ConversationError: The record is no question, or its tools or answers cannot be read.
     """
@@ -273,6 +277,8 @@ def is_glaive(record: Record) -> bool:
 def glaive_rows(record: Record, number: int) -> list[Record]:
     """Return the rows of one raw conversation.
 
+    `number` is the record's number, which becomes a part of the rows' ids.
+
     Raises:
         ConversationError: The record is not a conversation, or a turn cannot be converted.
     """
@@ -319,6 +325,8 @@ def _text(raw: Record, key: str) -> str:
 
 def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     """Yield the role and the text of each turn.
+
+    `system_length` is the length of the system text, which each row repeats.
 
     Raises:
         ConversationError: the chat begins without a role, or its rows would together be too large.
