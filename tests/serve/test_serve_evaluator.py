@@ -141,7 +141,7 @@ async def test_the_key_of_a_connection_is_asked_for(start: Starter) -> None:
 async def test_a_request_without_a_row_is_refused(start: Starter) -> None:
     status, said = await evaluated(await start(ServedEvaluator("f1", F1ScoreEvaluator())), {"schema_version": "0.0.1"})
     assert status == 400
-    assert "data: must be an object" in said["error"]["message"]
+    assert "`data` must be an object" in said["error"]["message"]
 
 
 def test_parameters_and_judges_are_for_an_evaluator(capsys: pytest.CaptureFixture[str]) -> None:
