@@ -278,7 +278,7 @@ def _key(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)  # the plain text of a subclass
     if isinstance(key, int) and not isinstance(key, bool):
-        return str(_exact(key, [0], 0))  # as in `_json.plain`
+        return str(_exact(key, [0], 0))  # refuses too many digits; a number needs no budget
     raise UnreadableError(f"an object's key must be text, not {kind_of(key)}")
 
 
@@ -402,7 +402,7 @@ def read_leniently(arguments: str) -> tuple[str, dict[str, JSON]] | None:
 def decode_calls(response: object) -> list[JSON] | None:
     """Return a copy of OpenAI's tool calls with fenced and repeatedly encoded arguments replaced by their objects.
 
-    Return None if no call has such arguments.
+    Return None if no call has such arguments, or if the response is not a list.
     """
     decoded: list[JSON] = []
     for call in response if isinstance(response, list) else ():
@@ -432,6 +432,7 @@ def levels(value: JSON) -> Iterator[list[JSON]]:
 
 def _is_deeper(value: JSON, most: int) -> bool:
     """Return whether lists and objects are nested in the value more than `most` levels deep."""
+    # Level `most` has the values inside `most` lists or objects; it is missing if the nesting ends before.
     return any(isinstance(item, (dict, list)) for item in next(islice(levels(value), most, None), ()))
 
 

@@ -170,9 +170,9 @@ class ToolDefinitions:
 
 def _misspelt(keys: Set[str], expected: Sequence[str]) -> Iterator[str]:
     """Yield a hint for each expected key that is missing, if another key is spelled nearly the same."""
-    for key in (key for key in expected if key not in keys):
-        for similar in get_close_matches(key, keys - {*expected}, n=1, cutoff=0.75):
-            yield f"{similar[:60]!r}; did you mean {key!r}?"
+    for missing in (key for key in expected if key not in keys):
+        for similar in get_close_matches(missing, keys - {*expected}, n=1, cutoff=0.75):
+            yield f"{similar[:60]!r}; did you mean {missing!r}?"
 
 
 _NONE = ToolDefinitions({})
@@ -234,6 +234,7 @@ def _unwrap(value: dict[str, JSON], place: str, levels_left: int) -> Iterator[tu
     """Yield the definitions in an object, each with its place for messages.
 
     The object wraps a definition (`{"function": …}`) or a list of definitions (`{"tools": […]}`), or is a definition.
+    An object with a `name` does not wrap a list.
     """
     function = value.get("function")
     if isinstance(function, dict):
@@ -350,6 +351,7 @@ class Schema:
         end.
         """
         waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
+        # The list grows while the loop reads it, so nearer nodes come first.
         for node, steps in waiting:
             yield node
             if steps >= _MOST_STEPS or len(waiting) > 50:
@@ -437,6 +439,7 @@ def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaChec
 
     The work is estimated first. If it could take seconds, the result is a `problem` instead of a validation.
     """
+    # Only small schemas are kept in the cache.
     compiled = (_cached if len(schema) <= _CACHED_BYTES else _CompiledSchema)(schema)
     if compiled.validator is None:
         return SchemaCheck(problem=f"the schema of {name} cannot be used: {compiled.problem}")
@@ -474,7 +477,7 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     """
     size, depth = 0, 0
     for level in islice(levels(dict(value)), _DEEPEST + 1):
-        size += len(level) + sum(len(item) >> 6 for item in level if isinstance(item, str))  # by 64
+        size += len(level) + sum(len(item) >> 6 for item in level if isinstance(item, str))  # divided by 64
         depth += 1
     return size, depth
 

@@ -58,7 +58,8 @@ def convert(
     unless `overwrite_defaults` is set.
 
     Raises:
-        ConfigurationError: `out` exists and `overwrite` is not set, has another suffix, or cannot be written.
+        ConfigurationError: `out` has another suffix or cannot be written, or without `overwrite`, it or a file of the
+            form exists.
         DataError: `source` cannot be read, or no conversation in it can be converted.
     """
     source = locate(str(source), ())
@@ -83,7 +84,8 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
     """Check the file for the result before anything is written.
 
     Raises:
-        ConfigurationError: it has another suffix than .jsonl, is the source, or exists and may not be overwritten.
+        ConfigurationError: its suffix is neither .jsonl nor .ndjson, it is the source, or it exists and `overwrite` is
+            not set.
     """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out} must end in .jsonl, such as {out.with_suffix('.jsonl').name}")

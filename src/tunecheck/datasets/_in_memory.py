@@ -110,7 +110,7 @@ class FrameSource(Source):
         # In blocks, so that not all cells of the frame are converted at once.
         for start in range(0, len(self._frame), _FRAME_ROWS):
             block = self._frame.iloc[start : start + _FRAME_ROWS]
-            columns = [map(to_json, block.iloc[:, place].tolist()) for place in range(len(names))]
+            columns = [map(to_json, block.iloc[:, position].tolist()) for position in range(len(names))]
             for number, values in enumerate(zip(*columns, strict=True), start + 1):
                 record: Record = dict(zip(names, values, strict=True))
                 _add_to_digest(digest, record)

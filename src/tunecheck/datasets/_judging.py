@@ -94,8 +94,7 @@ def first_value(options: JSON) -> JSON:
 
     For `[{"city": ["Paris", "paris"], "days": ["", 3]}]`, it is `{"city": "Paris"}`: `days` may be left out.
     """
-    value = options[0] if isinstance(options, list) and options else options
-    return first_values(value)
+    return first_values(options[0] if isinstance(options, list) and options else options)
 
 
 def first_values(value: JSON) -> JSON:

@@ -140,6 +140,7 @@ class Dataset:
         """
         if limit is not None and not 1 <= limit <= sys.maxsize:
             raise ConfigurationError(f"the limit (--limit) must be from 1 to {sys.maxsize:,} rows, not {limit}")
+        # This data set already has both settings.
         if limit is None and (self._number_ids or not number_ids):
             return self
 
@@ -244,12 +245,12 @@ class Dataset:
     def _refuse_id(self, name: str, number: int) -> NoReturn:
         """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
         # The scan keeps hashes of ids, so the first record with this id is looked for only now.
-        first = 0
+        first = 0  # unknown
         if self._source.rereadable:
             ids = ((index, usable_id(values.get(self._id_column))) for index, values in self._source.records())
             first = next((index for index, own_id in ids if own_id == name), 0)
 
-        place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
+        place = f" (first in {'line' if self.path else 'row'} {first:,})" if first and first != number else ""
         self._source.refuse(
             f"the id {name[:100]!r} occurs twice{place}: make the ids unique, or number repeated "
             "ids with --number-ids (in Python number_ids=True)",
@@ -401,7 +402,7 @@ def training_form(source: Source) -> Form | None:
     # The converters are imported only if a column of a training file is there.
     if not first or _TRAINING.isdisjoint(first[0]):
         return None
-    from tunecheck.datasets._training import form_of  # and what reads each form
+    from tunecheck.datasets._training import form_of
 
     return form_of(first[0])
 
@@ -565,7 +566,7 @@ class RepeatedDataset(Dataset):
     """
 
     def __init__(self, inner: Dataset, times: int) -> None:
-        """Repeat each row of the data set `inner` so many times."""
+        """Repeat each row of the data set `inner`: with 3 `times`, each row becomes three trials."""
         super().__init__(inner._source, defaults=inner.defaults)
         self.name = inner.name
         self.times = times

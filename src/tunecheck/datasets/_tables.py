@@ -58,7 +58,7 @@ class CsvSource(FileSource):
         width = len(header)
         for number, cells in rows:
             if len(cells) != width:
-                count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
+                count = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                 hint = "quote each cell that holds a comma" if len(cells) > width else "write empty cells, too"
                 self.refuse(f"the row has {count}, but the header has {width}: {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
@@ -148,6 +148,7 @@ class ParquetSource(FileSource):
 
     def _check_row_sizes(self, batch: pyarrow.RecordBatch, rows_before: int) -> None:
         """Raise DataError if a row of the batch is too long; `rows_before` counts the rows before the batch."""
+        # Only a batch above the limit can contain a row above it.
         for position in range(batch.num_rows if batch.nbytes > MAX_ROW_BYTES else 0):
             if batch.slice(position, 1).nbytes > MAX_ROW_BYTES:
                 self.refuse(_TOO_LONG, rows_before + position + 1)

@@ -213,7 +213,7 @@ def _expected_answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
 
 
 def _are_parts(content: JSON) -> bool:
-    """Return whether the content is a list of a message's parts."""
+    """Return whether the content is a list of a message's parts: objects with a `type`. An empty list counts, too."""
     return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
 
 

@@ -135,7 +135,7 @@ def compare_calls(
 def _read_response(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     """Read the calls of a value in this format, or in any format if it is "auto".
 
-    `{"f": {…}}` is read as a call only if the row has no tool definitions.
+    A single object `{"f": {…}}` is read as a call in each of these cases, but only if the row has no tool definitions.
     """
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
@@ -172,9 +172,10 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
     """Read calls from `[{"f": {…}}, …]` or from one such object, without checking the arguments.
 
-    Return an empty tuple if the value has another form.
+    Return an empty tuple if the value or one of its items has another form.
     """
     items = value if isinstance(value, list) else [value]
+    # The only key of an item is the function's name, and its value the arguments.
     calls = [
         FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single_call(item)
     ]
@@ -306,8 +307,8 @@ def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[
     """
     total: Counter[str] = Counter()
     for row in rows:
-        properties = row.get(f"{metric}_properties")
-        for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        # A row that was not judged has no properties.
+        for name, value in jsontext.object_or_empty(row.get(f"{metric}_properties")).items():
             inner = {f"{name}.{key}": count for key, count in value.items()} if isinstance(value, Mapping) else {}
             for full_name, count in (inner or {name: value}).items():
                 total[full_name] += int(count) if isinstance(count, (int, float)) else 0
@@ -315,7 +316,7 @@ def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[
 
 
 def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
-    """Return the row's counts of calls, its precision and recall if it failed, and the figures of the schemas."""
+    """Return the row's counts of calls, its precision and recall if it failed, and the results of the schema check."""
     match = comparison.match
     expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
 
@@ -424,7 +425,7 @@ def _argument_properties(match: Match) -> dict[str, JSON]:
     for pair in match.pairs:
         # Both sides count: an unexpected argument is one of the total.
         names = pair.expected.arguments.keys() | pair.actual.arguments.keys()
-        # an argument that is wrong twice in the same way counts once
+        # `place[0]` is the argument's name. An argument that is wrong twice in the same way counts once.
         faults = {(difference.place[0], difference.kind or difference.fault) for difference in pair.differences}
         total += len(names)
         right += len(names) - len({name for name, _ in faults})

@@ -177,7 +177,10 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
 
 def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Add the call of a name with arguments, and return its end. Raise the errors of `_take_candidate`."""
+    """Add the call of a name with arguments, and return its end. Raise the errors of `_take_candidate`.
+
+    The candidate's group `action` is the name in ReAct's `Action: f`, its group `named` the one in `f{"a": 1}`.
+    """
     tool = _find_tool(candidate["action"] or candidate["named"], attempt)
     if tool is None:
         raise _NoCallError(candidate.end())

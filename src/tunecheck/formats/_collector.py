@@ -141,7 +141,10 @@ class CallCollector:
         return self.tools.spelled(name) or self.tools.spelled(name.removeprefix(NAMESPACE))
 
     def plain_name(self, name: str) -> str:
-        """Return the tool `f` for the name `f.f`, which Muse's chat template writes; else the name unchanged."""
+        """Return the tool `f` for the name `f.f`, which Muse's chat template writes.
+
+        Other names are unchanged, and so is `f.f` if it is a tool itself or `f` is none.
+        """
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
@@ -157,7 +160,7 @@ class CallCollector:
         # A negative fit means that the arguments do not fit.
         fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
         best_fit = max(fits.values(), default=0)
-        fitting = [name for name, fit in fits.items() if fit == best_fit >= 0 or len(fits) == 1]
+        fitting = [name for name, fit in fits.items() if len(fits) == 1 or (fit == best_fit and fit >= 0)]
 
         if len(fitting) != 1:
             problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"

@@ -82,10 +82,13 @@ def family(name: str) -> Profile:
 
 
 def _convert_part(kind: type, value: Any) -> object:  # noqa: ANN401 - from a TOML file
-    """Return a part of a profile that msgspec does not know: the shape of a list of tables, or a pattern of a text."""
+    """Convert a value of families.toml to a type that msgspec does not know.
+
+    The type is a shape, from a list of tables, or a regular expression, from a text.
+    """
     if kind is not TextShape:
         return re.compile(value)
-    # A family with several shapes has the first one that begins at a position.
+    # If a family has several shapes, the first one that begins at a position is read.
     shapes = [msgspec.convert(fields, _KINDS[fields["kind"]], dec_hook=_convert_part) for fields in value]
     return shapes[0] if len(shapes) == 1 else AnyOf(tuple(shapes))
 
@@ -260,23 +263,23 @@ _MOST_LEADING = 20  # pieces of reasoning at the beginning; each costs a copy of
 
 
 def take_thoughts(
-    body: str, collector: CallCollector, marks: Marks, spans: Callable[[str], list[tuple[int, int]]]
+    body: str, collector: CallCollector, marks: Marks, find_calls: Callable[[str], list[tuple[int, int]]]
 ) -> str:
     """Collect the reasoning at the beginning of a text, and return the rest of the text.
 
     A closing mark without an opening mark ends reasoning that the prompt has opened, unless the mark is inside a call.
-    `spans` returns the positions of the calls in a text.
+    `find_calls` returns the start and end of each call in a text.
     """
     body = _take_leading(body, collector, marks)
     endings = _mark_pattern((*marks.endings,))
     ending = endings.search(body)
-    calls = spans(body) if ending else []
+    call_spans = find_calls(body) if ending else []
 
     while ending:
         start, end = ending.span()
         # A closing mark inside a call is a part of its arguments. If its opening mark is in the text, the prompt has
         # opened nothing.
-        call_end = next((last for first, last in calls if first < start < last), None)  # of the call around the mark
+        call_end = next((last for first, last in call_spans if first < start < last), None)  # of the call around it
 
         if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])

@@ -134,7 +134,11 @@ def _holds_calls(value: _Object, key: str) -> bool:
 
 
 def _inner_values(value: _Object) -> Iterator[object]:
-    """Yield the values inside an API's reply, a line of a batch file, or an agent's run that may contain calls."""
+    """Yield the values inside an API's reply, a line of a batch file, or an agent's run that may contain calls.
+
+    Raises:
+        UnreadableError: the line of a batch file has an error's status.
+    """
     choice = _first_object(value.get("choices"))
     # `{"message": {…}}`, or OpenAI's `{"choices": [{"message": {…}}]}`
     for holder in (value, choice):
@@ -245,7 +249,11 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
 
 
 def _take_tool_call(call: object, collector: CallCollector) -> None:
-    """Collect an item of `tool_calls`: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
+    """Collect an item of `tool_calls`: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`.
+
+    Raises:
+        UnreadableError: the item names no function, or its arguments cannot be read.
+    """
     collector.format = collector.format or "openai"
     function = call.get("function") if isinstance(call, dict) else None
 
@@ -331,7 +339,11 @@ def _as_list(value: object, key: str) -> Iterable[object]:
 
 
 def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> bool:
-    """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data."""
+    """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data.
+
+    Raises:
+        UnreadableError: a call cannot be read, or an item beside calls is none.
+    """
     if _is_bfcl_text(items):
         return _take_bfcl(items, collector)
 
@@ -663,7 +675,7 @@ def _under_names(items: Iterable[tuple[object, object]], collector: CallCollecto
 def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls:
     """Return the call in `{"function": "f", "args": {…}}`, under any of the usual keys; else an empty list."""
     name = name_in(value)
-    if isinstance(name, dict):
+    if isinstance(name, dict):  # `{"function": {"name": "f", "args": {…}}}`
         return _read_named(name, collector)
     return _under_names([(name, arguments_in(value))], collector)
 

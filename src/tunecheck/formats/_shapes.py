@@ -190,11 +190,15 @@ class JsonCalls:
     alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether an object or a list is here."""
+        """Return whether an object or a list begins at this position."""
         return text.startswith("{" if self.alone else ("{", "["), position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one object or list, or calls in Python's syntax instead."""
+        """Add the calls of one object, of a list, or in Python's syntax to the collector, and return their end.
+
+        Raises:
+            UnreadableError: no readable call follows `mark`, the text before this position.
+        """
         python = PythonCalls(alone=self.alone)
         is_code = self.alone and not text.startswith(("{", "["), position)
         if is_code or (not self.keyed and python.begins(text, position, collector)):
@@ -217,7 +221,7 @@ class JsonCalls:
             if not text.startswith((",", "]"), position):
                 kind = UnreadableError if position < len(text) else CutOffError
                 raise kind(f"expected ',' or ']' at {place(text, position)}")
-            position = skip_space(text, position + text.startswith(",", position))
+            position = skip_space(text, position + 1) if text.startswith(",", position) else position
         return position + 1
 
     def _take(self, value: JSON, collector: CallCollector) -> None:
@@ -256,7 +260,7 @@ class HeadedCalls:
     first: str = field(default="", kw_only=True)
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether `first` or the head of a call is here."""
+        """Return whether `first` or the head of a call stands at this position."""
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def match_head(self, text: str, position: int, mark: str) -> re.Match[str]:
@@ -280,7 +284,11 @@ class NamedCalls(HeadedCalls):
     last: re.Pattern[str] = _NOTHING
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call."""
+        """Add one call to the collector, and return its end. `mark` is the text before it.
+
+        Raises:
+            UnreadableError: there is no readable call.
+        """
         arguments: JSON = None
         head = self.match_head(text, position, mark)
         name, position = head["name"], head.end()
@@ -288,6 +296,7 @@ class NamedCalls(HeadedCalls):
         closing = text[position : past(self.last, text, position)].strip()
         if text.startswith("{", position):
             arguments, position = decode_at(text, position)
+        # Arguments may be missing if the head says so, or if a closing tag follows it.
         elif head.groupdict().get("empty") is None and not closing.startswith("<"):
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
@@ -310,12 +319,16 @@ class PythonCalls:
     alone: bool = False
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether a name with an opening bracket is here."""
+        """Return whether a name and its parenthesis begin here, perhaps in a list: `f(` or `[f(`."""
         call = _CALL_OR_LIST.match(text, position)
         return call is not None and (not self.known or collector.knows(call["called"]))
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one list or one call."""
+        """Add a list of calls or one call to the collector, and return its end. `mark` is the text before it.
+
+        Raises:
+            UnreadableError: there is no readable call or, with `alone`, other text follows.
+        """
         calls: list[FunctionCall] = []
         if not self.alone or self.begins(text, position, collector):
             calls, position = calls_at(text, position, collector)
@@ -342,7 +355,7 @@ class AnyOf:
         return any(shape.begins(text, position, collector) for shape in self.shapes)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read calls in the shape that begins here."""
+        """Add calls to the collector in the shape that begins here, and return their end."""
         shape = next((shape for shape in self.shapes if shape.begins(text, position, collector)), self.shapes[0])
         return shape.read(text, position, mark, collector)
 
@@ -352,11 +365,14 @@ class GlaiveCalls:
     """Calls like `{"name": "f", "arguments": '{"a": "it's"}'}`: JSON text in apostrophes that may contain others."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
-        """Return whether an object is here."""
+        """Return whether an object begins at this position."""
         return text.startswith("{", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Read one call. The end of the JSON value shows which apostrophe closes it."""
+        """Add one call to the collector, and return its end. A call in another form is read as JSON or Python.
+
+        The end of the arguments' JSON shows which apostrophe closes them.
+        """
         opening = _GLAIVE.match(text, position)
         if not opening:
             return JsonCalls().read(text, position, mark, collector)

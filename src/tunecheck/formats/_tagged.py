@@ -99,7 +99,11 @@ class TaggedCalls(HeadedCalls):
         return call_end
 
     def _read_arguments(self, text: str, position: int, schema: Schema | None) -> tuple[dict[str, JSON], int]:
-        """Read arguments from this position on. Return them by key, and the position after the last one."""
+        """Read arguments from this position on. Return them by key, and the position after the last one.
+
+        Raises:
+            UnreadableError: an argument is given twice or is not closed.
+        """
         arguments: dict[str, JSON] = {}
         values = _ValueReader(self, text)
         while opening := self.argument.match(text, position):
@@ -202,6 +206,7 @@ class _ValueReader:
             return text[start : next_argument.start()].strip(), next_argument.start()
 
         value = text[start : self._value_end]
+        # An empty closing tag: the value ends at the next argument or tag, after white space.
         if self._value_end == self._after_value:
             value = value.rstrip()
         if shape.escaped and not _INVALID_XML.search(value):
@@ -211,7 +216,13 @@ class _ValueReader:
         return framed["value"] if framed else value, self._after_value
 
     def _find_closing_tag(self, start: int, key: str) -> None:
-        """Find the closing tag that precedes an argument or the call's end, and the last one inside the value."""
+        """Find the closing tag that precedes an argument or the call's end, and the last one that the value mentions.
+
+        The three positions become attributes. `key` is the argument's name for the error.
+
+        Raises:
+            UnreadableError: there is no such closing tag.
+        """
         shape, self._mention_end = self._shape, 0
         following = _after_closing_tag(shape.end.pattern, shape.last.pattern, shape.argument.pattern)
         for tag in shape.end.finditer(self._text, start):
@@ -272,7 +283,6 @@ class TreeCalls(HeadedCalls):
 
         properties: dict[str, JSON] = {}
         items: list[JSON] = []
-        # Opening and closing tags.
         tags = re.compile(rf"{re.escape(self.prefix)}<(?P<key>[^\s<>]+)>")
         if schema and schema.types() == {"string"}:  # a text may contain any tag but its closing tag
             tags = re.compile(re.escape(closing))
@@ -299,7 +309,13 @@ class TreeCalls(HeadedCalls):
                 properties[key] = value
 
     def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
-        """Convert the text of an element without inner elements. Blank text may stand for an empty object or list."""
+        """Convert the text of an element without inner elements to its type. `depth` is the number of outer elements.
+
+        Blank text may stand for an empty object or list.
+
+        Raises:
+            UnreadableError: the text contains the prefix of tags, so a tag is not closed.
+        """
         if self.prefix and self.prefix in text:
             raise UnreadableError(f"a tag is not closed in {quoted(text)}")
 
@@ -420,11 +436,11 @@ _PYTHON_LITERAL = re.compile(r"\s*+(?:[\[{(\"']|(?:True|False|None)\s*+\Z)")
 
 
 def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
-    """Convert all texts in a value to the types of the definition."""
+    """Return a copy of a value with all texts in it converted to the types in the schema."""
     if isinstance(value, dict):
         return {key: _typed_texts(item, schema and schema.property(key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [_typed_texts(item, schema and schema.item(place)) for place, item in enumerate(value)]
+        return [_typed_texts(item, schema and schema.item(index)) for index, item in enumerate(value)]
     return _convert(value, schema) if isinstance(value, str) else value
 
 
@@ -436,7 +452,11 @@ def _convert_if_typed(text: str, schema: Schema | None) -> JSON:
 
 
 def _convert(text: str, schema: Schema | None) -> JSON:
-    """Convert a text by the rules of the module. Without a type, read JSON or a Python literal in the text."""
+    """Convert a text to one of the schema's types; return it unchanged if a text is allowed and nothing else fits.
+
+    A value of a type that the schema does not allow is returned if no text is allowed. Without types, JSON or a Python
+    literal in the text is read.
+    """
     types = schema.types() if schema else frozenset[str]()
     word = text.strip()
 

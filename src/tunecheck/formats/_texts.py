@@ -424,6 +424,7 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
             break
         text_end, position = fence.span()
 
+    # `text_start` is 0 only if no call was found.
     if text_start:
         collector.add_text(body[text_start:])
     return bool(text_start)

@@ -224,11 +224,16 @@ def number_of_text(text: str) -> int | float | None:
 def _is_number_in_text(number: float, text: str) -> bool:
     """Return whether the text is that number in digits or words; for 5: `"5"`, `"05"`, `"5.0"`, `"five"`."""
     written = number_of_text(_LEADING.sub(r"\1", text.strip()))
-    return _spelled_number(text) == (number, "") if written is None else number == written
+    if written is None:
+        return _spelled_number(text) == (number, "")  # a number in words, with nothing after it
+    return number == written
 
 
 def _spelled_number(text: str) -> tuple[int, str] | None:
-    """Return the number in words at the start of a text (`two hundred and five km`) and the text after it, or None."""
+    """Return the number in words at the start of a text, and the text after it.
+
+    For `two hundred and five km`, these are 205 and "km". Return None if the text begins otherwise or is too long.
+    """
     if len(text) > _MOST_NUMBER_CHARACTERS:
         return None
 
@@ -324,6 +329,7 @@ def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
     # `5 usd` is 5.
     if unit in _NO_UNIT or not unit:
         yield _Quantity(value)
+    # `k` is only a multiplier, but `m` may also be metres.
     if unit not in _SCALES or _dimension(unit):
         yield _Quantity(value, unit)
 
@@ -350,7 +356,7 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
         values = (_in_base_units(one, factors), _in_base_units(other, factors))
         return any(_is_close(value, other_value) for value, other_value in product(*values))
 
-    # Degrees of an unnamed scale have the scale of the other.
+    # None stands for a unit of something else. Degrees of an unnamed scale have the scale of the other.
     scales = {_TEMPERATURES.get(unit) for unit in units}
     if None in scales:
         return False

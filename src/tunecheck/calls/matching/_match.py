@@ -354,15 +354,15 @@ class _CallPairing:
 
     def _pair_in_order(self) -> Positions:
         """Pair as many calls of the same function as possible without changing their order."""
-        # Rows are expected calls and columns are actual ones. `exchanged`: the search takes them the other way
-        # round, so that equally good pairings do not depend on which side is the expected one.
+        # Rows are expected calls, and columns are actual ones. If `exchanged`, the search takes the actual calls as its
+        # rows, so that equally good pairings do not depend on which side is the expected one.
         rows, columns = len(self.expected), len(self.actual)
         exchanged = self._actual_calls_come_first()
 
         if rows * columns > _MOST_PAIRS:
             self.notes.append(f"{rows} expected and {columns} actual calls are too many, so they were paired by name")
-            names = [[call.name for call in calls] for calls in (self.expected, self.actual)]
-            return transpose(_pair_next_equal(names[1], names[0])) if exchanged else _pair_next_equal(*names)
+            names, others = ([call.name for call in calls] for calls in (self.expected, self.actual))
+            return transpose(_pair_next_equal(others, names)) if exchanged else _pair_next_equal(names, others)
 
         costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]
         return transpose(align([*zip(*costs, strict=True)])) if exchanged else align(costs)
@@ -465,7 +465,7 @@ class _CallPairing:
         """Return the total cost of the arguments that differ in this pair of calls."""
         expected, actual = self.expected[row].arguments, self.actual[column].arguments
         differences = self.comparison.arguments(expected, actual, schema)
-        # An argument counts once, however many values inside it differ.
+        # `place[0]` is the argument's name. An argument counts once, however many values inside it differ.
         names = {str(difference.place[0]) for difference in differences}
         return sum(self._argument_cost(name, expected, actual, schema) for name in names)
 
@@ -477,7 +477,7 @@ class _CallPairing:
         if name in expected and name in actual:
             return _value_cost(expected[name], actual[name])
 
-        # an omitted argument has its default
+        # An omitted argument has its default, which is compared with the value on the other side.
         default = schema.default(name) if schema and self.policy.use_defaults else None
         if default is None:
             return _ABSENT

@@ -85,22 +85,23 @@ class MatchPolicy:
     validate_schema: bool = False
 
     def __post_init__(self) -> None:
+        """Check all settings: switches must be bools, tolerances finite numbers of at least 0 (ConfigurationError)."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, bool):
                 fits, wanted = isinstance(value, bool), "true or false"
             else:
                 number = real_number(value)
-                fits, wanted = number is not None and 0 <= number < math.inf, "a number of at least 0"
+                fits, wanted = number is not None and 0 <= number < math.inf, "a finite number of at least 0"
             if not fits:
                 raise ConfigurationError(f"the matching policy {field.name} must be {wanted}, not {value!r}")
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> MatchPolicy:
-        """Make a policy from keywords.
+        """Make a policy from settings by name; the others have their defaults.
 
         Raises:
-            ConfigurationError: a name is unknown, or a value is not of its kind.
+            ConfigurationError: there is no setting of a name, or a value has the wrong type or range.
         """
         known = {field.name for field in fields(cls)}
         for name in options:
@@ -268,10 +269,9 @@ class ValueComparison:
     def _any_of(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
         """Yield the difference from a list of accepted values; nothing if the value is accepted.
 
-        A single accepted value gives its own differences; several give one, of the nearest value's kind. If the
-        If `["Paris", ""]` are accepted, `"Paris"` and a missing argument are right. `"paris"` is wrong, and the kind of
-        the difference is `case_or_spacing`.
-        argument may be left out, its default is accepted, too.
+        A single accepted value gives its own differences; several give one, of the nearest value's kind. If `""` is
+        among them, the argument may be left out, and its default is accepted, too. If `["Paris", ""]` are accepted,
+        `"paris"` gives one difference of the kind `case_or_spacing`.
         """
         accepted = expected if isinstance(expected, list) else [expected]
         # The empty text only says that the argument may be left out, unless it is the only accepted value.
@@ -352,7 +352,8 @@ class ValueComparison:
     ) -> bool:
         """Return whether the items can be paired so that each pair is equal under the policy.
 
-        `equal` are pairs of items that are known to be equal.
+        `equal` are pairs of items that are known to be equal. `item` is the place and schema with which all items are
+        compared. Return False if there are too many items.
         """
         if self._policy.transitive:  # otherwise an equal item may be the only partner of another item
             expected, actual = unpaired(expected, actual, equal)
@@ -600,6 +601,7 @@ def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int
     """Return the pairs of the best alignment.
 
     `best[row][column]` is (minus the number of pairs, their cost) of the best alignment from that row and column on.
+    `costs[row][column]` is the cost of that pair, None if it is impossible.
     """
     pairs: Positions = []
     row = column = 0

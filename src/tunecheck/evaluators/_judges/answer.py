@@ -90,7 +90,7 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
     def rename(self, values: dict[str, JSON]) -> dict[str, JSON]:
         """Return a reply's values under the prompt's own keys.
 
-        Case does not count, and a score under another common name, such as `rating`, is renamed.
+        Case does not count. If the score's key is missing, the first usual name, such as `rating`, is renamed to it.
         """
         # `Score` is read as `score`, unless the reply has `score`, too.
         names = self.names
@@ -118,7 +118,9 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
 
 
 def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeSettings:
-    """Return the settings in the prompt's `judge:` section, overridden by the given ones that are not None.
+    """Return the settings in the prompt's `judge:` section, overridden by `given`, and then by `more`.
+
+    A setting that is None overrides nothing.
 
     Raises:
         ConfigurationError: a given setting does not exist or has an invalid value.
@@ -177,7 +179,7 @@ def resolve_output(
         higher_is_better=wanted.higher_is_better is not False,
         kind=kind,
         labels=labels,
-        # In the order in which the model should write them: a score before its reason would be a guess.
+        # Reason first, score last, because the model writes them in this order: a score before its reason is a guess.
         outputs=dict(sorted(outputs.items(), key=lambda item: (item[0] != reason, item[0] == score))),
         required=(score, *replaced),
     )
@@ -217,10 +219,10 @@ def _score_key(prompt: Prompt, metric: str) -> str:
 def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:
     """Return the number of each word that the score may be; empty if the score is a number or a boolean.
 
-    These are the declared labels. Words that mean yes or no need no declaration.
+    These are the declared labels, or else 1 and 0 for the words of an `enum` if all mean yes or no.
 
     Raises:
-        ConfigurationError: the score is a word of another kind, and no labels are declared.
+        ConfigurationError: no labels are declared, and the score is a text other than words for yes or no.
     """
     if output.labels is not None:
         return {label: float(number) for label, number in output.labels.items()}
@@ -417,12 +419,13 @@ class AnswerForm:
         return JudgeAnswer(values, score, values[key], reason_text)
 
     def _read_score(self, written: JSON) -> tuple[float, JSON]:
-        """Return the score as a float, and as a value of the type that the outputs declare.
+        """Return the score as a float, and as the value to store.
 
-        The second value of a number is the number as it was written. A binary score may also be a word for yes or no.
+        The value to store is a label (of a score with labels), a boolean, 0 or 1 (of a binary score), or the number. A
+        binary score may also be written as a word for yes or no.
 
         Raises:
-            JudgementError: the score is no number, is outside the range, or (if binary) is neither yes nor no.
+            JudgementError: the score is no label or number, is outside the range, or (if binary) is neither yes nor no.
         """
         output = self._output
         if output.labels:
@@ -663,7 +666,8 @@ def _after_labels(text: str, names: Iterable[str]) -> Iterator[str]:
 def _from_bare(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the candidates in a reply that is only a score: the whole line, and its part after a label.
 
-    The list is empty if the reply has several lines or more than a few words.
+    The list is empty if the reply has several lines or over 100 characters. A candidate has at most three words, unless
+    it begins with a digit.
     """
     fence = _FENCE.fullmatch(text)
     line = (fence["inside"] if fence else text).strip().strip(_AROUND).strip()
@@ -692,7 +696,8 @@ def _strict(schema: JSON, depth: int) -> JSON:
     """Return a schema in the form that strict structured output requires: closed objects with all keys required.
 
     Keywords that some services refuse are left out; a small range of integers becomes a list: `{"type": "integer",
-    "minimum": 1, "maximum": 3}` becomes `{"type": "integer", "enum": [1, 2, 3]}`.
+    "minimum": 1, "maximum": 3}` becomes `{"type": "integer", "enum": [1, 2, 3]}`. `depth` is the number of schemas
+    around this one; very deep ones stay unchanged.
     """
     if depth > _DEEPEST_SCHEMA or not isinstance(schema, dict):
         return schema

@@ -133,7 +133,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     """Make an endpoint from its definition, or from one of Azure AI Evaluation's two model configurations.
 
     Raises:
-        ConfigurationError: the mapping is neither; the message names the key.
+        ConfigurationError: a key of the mapping is unknown, missing or has an invalid value; the message names it.
     """
     from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
 

@@ -116,6 +116,7 @@ def _message_text(message: dict[str, JSON]) -> str:
     role = str(message["role"])
     is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
     calls = read_calls([message]).calls if role == "assistant" and not is_text else ()
+    # Parts of the content are left out if the calls in them are shown.
     text = content if isinstance(content, str) else "" if calls or content is None else _json(content)
     return f"{role}: " + "\n".join(part for part in (text, canonical_text(calls)) if part.strip())
 
@@ -295,6 +296,7 @@ class PromptyEvaluator(Evaluator):
 
     async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
         """Judge one row like `__call__`, but let `calls` make the requests, so that a run can journal them."""
+        # Other rows' pending requests and replies come first.
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         return await self._judge(calls, inputs)
@@ -314,7 +316,10 @@ class PromptyEvaluator(Evaluator):
         return self._verdict(judgements, note)
 
     def _messages(self, prepared: Mapping[str, object]) -> list[dict[str, JSON]]:
-        """Render the prompt's messages with the prepared values. Ignore values that are no inputs of the prompt."""
+        """Render the prompt's messages with the prepared values. Ignore values that are no inputs of the prompt.
+
+        If the prompt has the input `data_mark`, compute it from the other values.
+        """
         values = {name: value for name, value in prepared.items() if name in self._prompt.inputs}
         if _MARK in self._prompt.inputs:
             values[_MARK] = data_mark(values)
@@ -372,9 +377,9 @@ class PromptyEvaluator(Evaluator):
         properties |= {"simulated": True} if any(completion.simulated for completion in completions) else {}
 
         # A label's word says more than its number.
-        score = () if output.labels else (output.score,)
+        score_keys = () if output.labels else (output.score,)
         # Values with a place of their own in the verdict are no properties.
-        excluded = {output.reason, *score, *self._schemas, "status", *properties}
+        excluded = {output.reason, *score_keys, *self._schemas, "status", *properties}
         properties |= {name: value for name, value in answer.values.items() if name not in excluded}
 
         judged = verdict(
@@ -415,8 +420,8 @@ class PromptyEvaluator(Evaluator):
     def concurrency(self) -> int | None:
         """The number of rows to judge at once; None if unlimited.
 
-        It is twice the endpoint's limit if the endpoint enforces that itself, so that the next requests are ready when
-        the endpoint becomes free.
+        It is the endpoint's limit. If the endpoint enforces its limit itself, it is twice the limit, so that the next
+        requests are ready when the endpoint becomes free.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.limits_concurrency else most

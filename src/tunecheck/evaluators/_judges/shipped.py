@@ -183,7 +183,10 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         return sentence(comparison.faults) or ""
 
     def _settle(self, score: float | None, *, reason: str = "", faults: Sequence[Fault] = ()) -> VerdictWithoutModel:
-        """Return the verdict for this score, decided without the model; None if the row is not applicable."""
+        """Return the verdict for a score that is decided without the model; the score None means "not applicable".
+
+        The reason lists the faults, if there are any.
+        """
         return VerdictWithoutModel(
             verdict(
                 self.replaceable_prompt,
@@ -299,9 +302,9 @@ def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
 
 
 def _calls_or_text(reading: Reading, value: object, tool_definitions: object) -> str:
-    """Return one side of the comparison as text for the prompt.
+    """Return a row's response or ground truth as text for the prompt.
 
-    The text contains the calls, or the side's text with a remark on an unreadable call.
+    The text contains the calls of its `reading`, else the `value` as text with a remark on an unreadable call.
     """
     if reading.complete_calls:
         return canonical_text(reading.calls)

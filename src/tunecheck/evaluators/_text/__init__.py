@@ -48,6 +48,9 @@ class TextPair(NamedTuple):
 def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
     """Return the response's text to score, and the fault of a response that is not a plain answer (else None).
 
+    With `render_calls`, calls are the text, in canonical form, and no fault. Without it, a response that is a text is
+    scored unchanged, even if it contains calls.
+
     Raises:
         TypeError: the response is neither text nor a call nor a message.
     """
@@ -310,7 +313,10 @@ def rouge_lsum(reference: str, candidate: str) -> RougeScore:
 
 
 def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """Yield the positions in the reference of the longest common subsequence; of several, that of rouge-score."""
+    """Yield the positions in the reference of the longest common subsequence, the last position first.
+
+    Of several such subsequences, choose the one that rouge-score chooses.
+    """
     # The table of lengths for all beginnings of both texts, filled row by row.
     lengths = [[0] * (len(candidate) + 1)]
     for word in reference:

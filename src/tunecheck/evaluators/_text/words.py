@@ -268,6 +268,7 @@ def _punkt() -> PunktSentenceTokenizer:
         elif kind == "collocation":
             parameters.collocations.add(tuple(values))
         else:
+            # a context as a number, and the words that were seen in it
             context, *words = values
             parameters.ortho_context.update(dict.fromkeys(words, int(context)))
 
@@ -437,7 +438,10 @@ def _step_1a(word: str) -> str:
 
 
 def _step_1b(word: str) -> str:
-    """Remove `eed`, `ed` or `ing` if enough of the word is left, and repair the rest."""
+    """Shorten `eed` to `ee` if the measure of the rest is above 0; remove `ed` or `ing` if the rest has a vowel.
+
+    Without `ed` or `ing`, the rest is repaired: `hopping` becomes `hop`, `filing` `file`.
+    """
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for ending in ("ed", "ing"):
@@ -451,6 +455,7 @@ def _repair(base: str) -> str:
     if base.endswith(("at", "bl", "iz")):  # `conflat` → conflate
         return base + "e"
 
+    # A double consonant: `hopp` becomes `hop`, but `fall` stays.
     if base[-1:] == base[-2:-1] and _shape(base)[-1] == "c":
         return base if base[-1] in "lsz" else base[:-1]
 
@@ -473,6 +478,7 @@ def _replace_suffix(word: str, rules: tuple[tuple[str, str], ...], *, least: int
         if word.endswith(ending):
             base = word.removesuffix(ending)
             rest = word[:-3] if ending == "logi" else base  # nltk counts the `l` of `logi` as a part of the rest
+            # Porter removes `ion` only after s or t.
             fits = _measure(rest) > least and (ending != "ion" or base[-1] in "st")
             return base + replacement if fits else word
     return word
@@ -525,6 +531,7 @@ class WordNet:
 
     def __init__(self, data: bytes) -> None:
         """Split the table's bytes into arrays and texts, as its header says; refuse another version (ValueError)."""
+        # After the mark: five counts, the lengths of two texts in bytes, and each part of speech's first synset.
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
         if mark != _MARK:
             raise ValueError("the WordNet table has another version: install tunecheck again")
@@ -541,12 +548,14 @@ class WordNet:
         self._lemma_starts, self._sense_starts, self._senses, self._name_starts, self._names = blocks
         self._text = data[position : position + text].decode("ascii")
         self._exceptions = _read_exceptions(data[position + text : position + text + exceptions].decode("ascii"))
+        # by part of speech: its first synset, and the first synset of the next part
         self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
         self._positions = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
         """Return all sets of synonyms of the word or a base form: of nouns, verbs, adjectives, then adverbs."""
         form = word.lower()
+        # The names of a synset stand between its own start and that of the next synset.
         return [
             Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
             for part in "nvar"
