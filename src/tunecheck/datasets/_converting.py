@@ -58,8 +58,8 @@ def convert(
     unless `overwrite_defaults` is set.
 
     Raises:
-        ConfigurationError: `out` has another suffix or cannot be written, or without `overwrite`, it or a file of the
-            form exists.
+        ConfigurationError: `out` has another suffix, is the source or cannot be written; or `out` or one of the form's
+            files exists, and `overwrite` is not set.
         DataError: `source` cannot be read, or no conversation in it can be converted.
     """
     source = locate(str(source), ())
@@ -84,8 +84,8 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
     """Check the file for the result before anything is written.
 
     Raises:
-        ConfigurationError: its suffix is neither .jsonl nor .ndjson, it is the source, or it exists and `overwrite` is
-            not set.
+        ConfigurationError: `out` ends in neither .jsonl nor .ndjson, is the source, or exists and `overwrite` is not
+            set.
     """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise ConfigurationError(f"{out} must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
@@ -143,9 +143,9 @@ def _other_form_hint(path: Path, form: Form) -> str:
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Yield each conversation of the file with its number from 1, or an error for a line that is not JSON.
+    """Yield the number (from 1) and the value of each conversation of the file.
 
-    In JSON Lines, the number is that of the line.
+    In JSON Lines, the number is that of the line, and a line that is not JSON has a ConversationError as its value.
     """
     if path.suffix.lower() in (".csv", ".parquet"):
         file = file_source(path)

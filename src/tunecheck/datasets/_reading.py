@@ -140,7 +140,7 @@ class Dataset:
         """
         if limit is not None and not 1 <= limit <= sys.maxsize:
             raise ConfigurationError(f"the limit (--limit) must be from 1 to {sys.maxsize:,} rows, not {limit}")
-        # This data set already has both settings.
+        # There is nothing to change.
         if limit is None and (self._number_ids or not number_ids):
             return self
 
@@ -201,10 +201,10 @@ class Dataset:
         self._check_unchanged(RunError)
 
     def _identify(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None) -> Iterator[Row]:
-        """Yield the records as rows with ids: their own (`by_id`) or `row-<number>`.
+        """Yield the records as rows with ids: their own ids if `by_id` is set, else `row-<number>`.
 
-        `seen` collects the ids to find repeated ones, which are numbered or raise DataError; None if they are known to
-        differ.
+        `seen` collects the ids. A repeated id becomes `<id>@<number>` if the data set numbers ids; otherwise it raises
+        DataError. `seen` is None if all ids are known to differ.
         """
         for index, (number, values) in enumerate(records):
             own_id = usable_id(values.get(self._id_column)) if by_id else None
@@ -220,7 +220,7 @@ class Dataset:
             yield Row(index, row_id, row_values, fingerprint(row_values))
 
     def _check_unchanged(self, error: type[TunecheckError] = DataError) -> None:
-        """Raise an error if the source's content has changed since the scan.
+        """Raise an error of this class if the source's content has changed since the scan.
 
         A new modification date alone is no change. It is noted, so that the content is not read again.
         """
@@ -347,6 +347,7 @@ def open_dataset(
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
     """Return a stand-in for a data set in another process: its name, columns and defaults, with one row of nulls."""
+    # A row of nulls has no id, so no column of ids is declared.
     dataset = Dataset(_in_memory([dict.fromkeys(columns)]), defaults=replace(defaults, id=None))
     dataset.name, dataset.path = name, path
     return dataset

@@ -142,9 +142,10 @@ class ParquetSource(FileSource):
                         yield number, dict(zip(names, values, strict=True))
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.refuse(f"the Parquet file cannot be read: {reason}; write it again", number + 1 if number else None)
+            # If no row was read, the error is that of the file, not of a row.
+            self.refuse(f"the Parquet file cannot be read ({reason}): write it again", number + 1 if number else None)
         except (ValueError, OverflowError) as error:
-            self.refuse(f"a value in this row cannot be read: {error}; store its column as text", number + 1)
+            self.refuse(f"a value in this row cannot be read ({error}): store its column as text", number + 1)
 
     def _check_row_sizes(self, batch: pyarrow.RecordBatch, rows_before: int) -> None:
         """Raise DataError if a row of the batch is too long; `rows_before` counts the rows before the batch."""

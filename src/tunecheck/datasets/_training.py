@@ -64,7 +64,7 @@ class Turns:
     """
 
     def __init__(self, name: str, tools: list[JSON], columns: Mapping[str, JSON] | None = None) -> None:
-        """Begin an empty conversation.
+        """Begin an empty conversation; the class describes the arguments.
 
         Raises:
             ConversationError: the tools are no tool definitions.
@@ -289,8 +289,8 @@ def is_chat(record: Record) -> bool:
         return False
 
     # The trained part must end with the assistant. Any other list of messages is a question.
-    ends = [record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None]
-    last = ends[0][-1] if ends and isinstance(ends[0], list) and ends[0] else None
+    trained_part = next((record[key] for key in (*_ANSWERS, "messages") if record.get(key) is not None), None)
+    last = trained_part[-1] if isinstance(trained_part, list) and trained_part else None
     return isinstance(last, dict) and last.get("role") == "assistant"
 
 
@@ -302,9 +302,9 @@ def chat_rows(record: Record, number: int) -> list[Record]:
     Raises:
         ConversationError: the record is not a conversation, or one of its messages cannot be read.
     """
-    # OpenAI's preferences have the messages and the tools in `input`.
-    preferred = record.get("input")
-    asked = preferred if isinstance(preferred, dict) else record
+    # OpenAI's preferences have the messages and the tools in `input`, other records have them at the top.
+    outer_input = record.get("input")
+    asked = outer_input if isinstance(outer_input, dict) else record
     given = asked.get("tools") or asked.get("functions")
 
     columns = {key: value for key, value in (record | asked).items() if key not in _CONVERSATION}
@@ -319,8 +319,9 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the messages before the trained part, and those of the trained part.
 
-    Without a preferred answer, all messages are the trained part. With one but without a prompt, the beginning that the
-    chosen and the rejected answer share counts as the prompt.
+    `asked` is the record's `input` with the `messages`, or else the record. Without a preferred answer, all messages are
+    the trained part. With one but without a prompt, the beginning that the chosen and the rejected answer share counts
+    as the prompt.
 
     Raises:
         ConversationError: messages are missing or of another form.

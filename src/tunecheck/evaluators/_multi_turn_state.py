@@ -111,7 +111,7 @@ class MultiTurnStateEvaluator(Evaluator):
         """Judge one row; the class describes each column.
 
         Raises:
-            TypeError: a column has another name.
+            TypeError: a column has a name that the class does not describe.
             ValueError: the ground truth, the simulators' names or the configuration have the wrong form.
             DataError: the long-context constants are needed but missing.
         """

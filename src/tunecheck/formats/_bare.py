@@ -158,7 +158,7 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
 def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
     """Add the calls in a JSON object or list, and return its end. Raise the errors of `_take_candidate`."""
     try:
-        value, end = value_at(body, start, "it")
+        value, end = value_at(body, start, "it")  # "it" is never shown, because a bracket is here
     except UnreadableError:
         named = _JSON_NAME.match(body, start)
         if named and attempt.knows(named["name"]):
@@ -256,6 +256,9 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
     """Read lines like `f(a=1)`, if the whole text or a code fence at its start or end contains only calls of tools.
 
     Return False for any other text.
+
+    Raises:
+        UnreadableError: a whole text that begins with a call of a tool cannot be read.
     """
     before, lines = _split_fence(body)
     first = _CALL_START.match(lines, past(_DECORATION, lines, past(_LABEL, lines, 0)))

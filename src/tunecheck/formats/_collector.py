@@ -204,7 +204,7 @@ class CallCollector:
             raise UnreadableError(other.problem)
         for call in other.calls:
             self._append(call, other.format)
-        self.thoughts += filter(None, [other.reasoning])
+        self.thoughts += [other.reasoning] if other.reasoning else []
         self.add_text(other.text)
 
     def add(self, wire_format: str | None, name: object, arguments: object = None, call_id: object = None) -> None:
@@ -244,7 +244,7 @@ class CallCollector:
         """Add one call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`.
 
         Raises:
-            UnreadableError: it is not an object, has no name, or its arguments cannot be read.
+            UnreadableError: `use` is not an object, has no name, or its arguments cannot be read.
         """
         if not isinstance(use, dict):
             self.format = self.format or wire_format

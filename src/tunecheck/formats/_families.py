@@ -123,7 +123,7 @@ class Marks:
     """The marks of profiles and of reasoning, in the tables that the searches need."""
 
     def __init__(self, profiles: Iterable[Profile], thoughts: tuple[Thought, ...]) -> None:
-        """Make the tables. A mark may announce the calls of several profiles."""
+        """Make the tables of marks. A mark may announce the calls of several profiles."""
         self.profiles: dict[str, tuple[Profile, ...]] = {}
         for profile in profiles:
             for mark in profile.marks:
@@ -152,7 +152,7 @@ class Marks:
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
         """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
 
-        A mark in backticks is only mentioned, so the result is None.
+        Return None if there is neither, or if the mark is in backticks and so only mentioned.
         """
         if text.startswith(f"{mark}`", start) and text.endswith("`", 0, start):
             return None

@@ -75,7 +75,7 @@ def _take_shape(value: object, collector: CallCollector, read_text: ReadText) ->
     shape = shape_of(value)
     if shape is not None:
         shape.take(value, collector)
-        if shape is _LEGACY:  # its object is a message without a role
+        if shape is _LEGACY:  # `{"function_call": {…}, "content": "…"}` is a message without a role
             _add_content(value, collector)
         return True
 
@@ -223,7 +223,11 @@ def _is_message(value: object) -> bool:
 
 
 def _take_message(message: _Object, collector: CallCollector, read_text: ReadText) -> None:
-    """Collect the calls, reasoning and texts of a model's message; skip a message of any other role."""
+    """Collect the calls, reasoning and texts of a model's message; skip a message of any other role.
+
+    Raises:
+        UnreadableError: a call cannot be read.
+    """
     if message["role"] not in _SPEAKERS:
         return
 
@@ -342,7 +346,7 @@ def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> b
     """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data.
 
     Raises:
-        UnreadableError: a call cannot be read, or an item beside calls is none.
+        UnreadableError: a call cannot be read, or an item beside calls is not a call.
     """
     if _is_bfcl_text(items):
         return _take_bfcl(items, collector)
@@ -464,7 +468,7 @@ class CallShape:
         return all(key in inner for key in self.needs) and (self.condition is None or self.condition(item))
 
     def take(self, item: _Object, collector: CallCollector) -> None:
-        """Add the call to the collector."""
+        """Add the call in an object that `matches` to the collector; of several ids, the innermost counts."""
         inner, call_id = item, first_of(item, *_IDS)
         for key in self.inside:
             inner = inner[key]
@@ -569,6 +573,8 @@ _HOLDER = re.compile(rf"(?i:(?:{_CALLED}s?_?)?(?:calls?|uses?)|{_CALLED}s?)")
 
 def take_named(value: object, collector: CallCollector) -> None:
     """Collect the calls of a value after a mark: one object with name and arguments, or a list of objects.
+
+    The list may stand under `tool_calls`, and an object may be encoded as JSON text.
 
     Raises:
         UnreadableError: the value is neither, or an object defines a tool.

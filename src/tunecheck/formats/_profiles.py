@@ -210,11 +210,11 @@ class Braced(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
     quote: str
 
     def write(self, value: JSON) -> str:
-        """Return a value and its nested values in this format."""
+        """Return a value as `{city:<|"|>Paris<|"|>,days:3}`, with the quote (here `<|"|>`) around each text."""
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
         if isinstance(value, dict):
-            return f"{{{','.join(f'{key}:{self.write(item)}' for key, item in value.items())}}}"
+            return "{" + ",".join(f"{key}:{self.write(item)}" for key, item in value.items()) + "}"
         if isinstance(value, list):
             return f"[{','.join(map(self.write, value))}]"
         return text_or_json(value)
@@ -229,7 +229,7 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
     prefix: str
 
     def write(self, value: JSON) -> str:
-        """Return a value and its nested values in this format."""
+        """Return a value as nested elements, `<to><item>Ada</item></to>`, with the prefix before every tag."""
         if not isinstance(value, (dict, list)):
             return text_or_json(value)
         items = value.items() if isinstance(value, dict) else [("item", item) for item in value]

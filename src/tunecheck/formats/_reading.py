@@ -143,7 +143,8 @@ def thought_of(text: str) -> str:
 def without_thoughts(text: str) -> tuple[str, str]:
     """Split a text into the reasoning at its beginning, without marks, and the answer. Never raises.
 
-    A closing mark alone ends reasoning that the prompt has opened. Reasoning without a closing mark is the whole text.
+    A closing mark alone ends reasoning that the prompt has opened. Reasoning without a closing mark extends to the
+    end of the text.
     """
     if not may_hold_marks(text):
         return "", text
@@ -189,7 +190,7 @@ def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile |
 
 
 def _plain_object(value: object) -> object:
-    """Convert an object of the OpenAI client, or another pydantic model, to a dict."""
+    """Convert an object of the OpenAI client, or another pydantic model, to a dict; other values are unchanged."""
     if isinstance(value, (dict, list, tuple, str, int, float, FunctionCall)) or value is None:
         return value
     dump = getattr(value, "model_dump", None)
@@ -225,7 +226,8 @@ class RowCache:
 
     def holds(self, value: object) -> bool:
         """Return whether this object (by identity) is one of the row's values."""
-        if self._held is None:  # kept alive, so that no other object gets the same id
+        if self._held is None:
+            # The values are kept alive, so that no other object gets the id of one. Evaluators may share arguments.
             distinct = {id(arguments): arguments for arguments in self._given if arguments is not None}.values()
             self._held = {id(value): value for arguments in distinct for value in arguments.values()}
         return id(value) in self._held

@@ -119,6 +119,7 @@ class CallScanner(PythonScanner):
         try:
             super()._named_argument(keyword, arguments)
         except UnreadableError:
+            # The failed literal left the position inside it, so reading starts again after `=`.
             self.position, self._depth = keyword.end(), 0
             self._add_argument(arguments, keyword[1], self._unquoted_text(keyword[1]))
 
@@ -264,7 +265,10 @@ class HeadedCalls:
         return bool(self.first and text.startswith(self.first, position)) or self.head.match(text, position) is not None
 
     def match_head(self, text: str, position: int, mark: str) -> re.Match[str]:
-        """Return the match of the head at this position; raise UnreadableError without one."""
+        """Return the match of a call's beginning (`head`) at this position; raise UnreadableError without one.
+
+        `mark` is the text before the call, for the error.
+        """
         head = self.head.match(text, position)
         if not head:
             raise no_call(mark, text, position)
@@ -339,8 +343,9 @@ class PythonCalls:
             raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, following)}")
 
         for call in calls:
-            is_exact = not self.alone or collector.knows(call.name)  # Llama's built-in tools: `brave_search.call(…)`
-            collector.add(collector.format, call.name if is_exact else call.name.removesuffix(".call"), call.arguments)
+            is_built_in = self.alone and not collector.knows(call.name)  # Llama's own tools: `brave_search.call(…)`
+            name = call.name.removesuffix(".call") if is_built_in else call.name
+            collector.add(collector.format, name, call.arguments)
         return position
 
 

@@ -133,6 +133,7 @@ class TaggedCalls(HeadedCalls):
             except UnreadableError:
                 return value  # as in the servers' parsers
 
+        # A parameter without a type is read as JSON if possible (`_convert`), or stays a text.
         convert = _convert if schema and self.guessed else _convert_if_typed
         return convert(value, schema and schema.property(key))
 
@@ -141,7 +142,7 @@ class TaggedCalls(HeadedCalls):
         closing = self.last.match(text, skip_space(text, position))
         if not closing:
             return None
-        while closing and closing.end() > position:
+        while closing and closing.end() > position:  # an empty match would repeat without end
             position = closing.end()
             closing = self.last.match(text, skip_space(text, position))
         return position
@@ -197,6 +198,7 @@ class _ValueReader:
                 raise shape.unclosed(f"the argument {quoted(opening['key'])}", text, start)
             return text[cdata.end() : end.start()], end.end()
 
+        # A closing tag from an earlier search is used again if it is still ahead.
         if self._value_end < start:
             self._find_closing_tag(start, opening["key"])
 
@@ -218,7 +220,7 @@ class _ValueReader:
     def _find_closing_tag(self, start: int, key: str) -> None:
         """Find the closing tag that precedes an argument or the call's end, and the last one that the value mentions.
 
-        The three positions become attributes. `key` is the argument's name for the error.
+        Store the positions in `_value_end`, `_after_value` and `_mention_end`. `key` is the argument's name, for errors.
 
         Raises:
             UnreadableError: there is no such closing tag.
@@ -239,8 +241,11 @@ class _ValueReader:
 
 @functools.cache
 def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
-    """Return a pattern for the text after a closing tag: the tag `repeated`, and then an argument or the call's end."""
-    # Two groups of the same name would clash.
+    """Return a pattern for the text after a closing tag: repetitions of the tag, then an argument or the call's end.
+
+    The arguments are the patterns of these tags. The group `repeated` matches the repetitions.
+    """
+    # The other groups lose their names, because two groups of the same name would clash.
     following = re.sub(r"\?P<\w+>", "?:", rf"\s*+(?:{last}|{argument})")
     return re.compile(rf"(?P<repeated>(?:\s*+(?:{end}))*+){following}")
 
@@ -445,7 +450,10 @@ def _typed_texts(value: JSON, schema: Schema | None) -> JSON:
 
 
 def _convert_if_typed(text: str, schema: Schema | None) -> JSON:
-    """Convert a text to the type in its definition. Without a type, return the text, or None for `null`."""
+    """Convert a text to the type in its definition. Without a type, return the text, or None for `null`.
+
+    The keys `properties`, `items` and `const` of a definition also show a type.
+    """
     if schema and (schema.types() or schema.node.keys() & {"properties", "items", "const"}):
         return _convert(text, schema)
     return None if text == "null" else text

@@ -467,7 +467,7 @@ _CALL_START = re.compile(
 
 
 def _refuse_cut_off(text: str, collector: CallCollector) -> None:
-    """Refuse a text with a call of a tool that is cut off.
+    """Refuse a text with a call of a tool that is cut off. Only the first 100 possible calls are checked.
 
     Raises:
         CutOffError: a call of a tool is not closed.

@@ -224,9 +224,8 @@ def number_of_text(text: str) -> int | float | None:
 def _is_number_in_text(number: float, text: str) -> bool:
     """Return whether the text is that number in digits or words; for 5: `"5"`, `"05"`, `"5.0"`, `"five"`."""
     written = number_of_text(_LEADING.sub(r"\1", text.strip()))
-    if written is None:
-        return _spelled_number(text) == (number, "")  # a number in words, with nothing after it
-    return number == written
+    # A text that is no number in digits may be a number in words, with nothing after it.
+    return number == written if written is not None else _spelled_number(text) == (number, "")
 
 
 def _spelled_number(text: str) -> tuple[int, str] | None:
@@ -356,7 +355,7 @@ def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
         values = (_in_base_units(one, factors), _in_base_units(other, factors))
         return any(_is_close(value, other_value) for value, other_value in product(*values))
 
-    # None stands for a unit of something else. Degrees of an unnamed scale have the scale of the other.
+    # None: not a temperature. Degrees of an unnamed scale have the scale of the other.
     scales = {_TEMPERATURES.get(unit) for unit in units}
     if None in scales:
         return False
@@ -562,7 +561,7 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
     if shape not in _ORDERS:
         return
 
-    mark = text[len(words[0]) : len(words[0]) + 1]
+    mark = text[len(words[0]) : len(words[0]) + 1]  # the first separator
     numbers = [_MONTHS.index(word) + 1 if word in _MONTHS else int(word) for word in words]
 
     for order in _ORDERS[shape]:

@@ -332,7 +332,7 @@ class _CallPairing:
     notes: list[str] = field(default_factory=list)
 
     def find(self) -> None:
-        """Choose for each expected call the actual call to compare it with.
+        """Set `pairs`, `moved` and `misnamed`: for each expected call, the actual call to compare it with.
 
         Pair as many calls of the same function as possible, without crossing if the order counts. Among these pairings,
         choose the one with the fewest wrong arguments; a close wording costs less than another value. Remaining calls

@@ -442,6 +442,7 @@ class AnswerForm:
                 raise JudgementError(f"{key!r} must be true or false, not {kind_of(written)}")
             if number not in (0, 1):
                 raise JudgementError(f"{key!r} must be 0 or 1, not {number}")
+            # The declared type decides. Without one, a boolean stays a boolean, and a word or number becomes 0 or 1.
             declared = output.outputs.get(key, {}).get("type", "boolean" if isinstance(written, bool) else None)
             return float(number), bool(number) if declared == "boolean" else int(number)
 
@@ -552,6 +553,7 @@ def _from_objects(text: str, output: ResolvedOutput) -> list[_Candidate]:
     last: _Candidate | None = None
     for last in _objects(text):
         scored += islice(_scored_objects(last, output, 0), _MOST_CANDIDATES)
+    # After the loop, `last` is the reply's last object.
     return [output.rename(last)] if not scored and last is not None else scored
 
 

@@ -145,6 +145,7 @@ def _endpoint_of_mapping(config: Mapping[str, object]) -> Endpoint:
     if config.get("type") == AZURE or has_azure_keys:
         read = read_as({**config}, _AzureConfiguration, "model_config")
         name = read.azure_deployment.strip()
+        # `key` and the `plain` headers may be stored, `given_key` and the `hidden` headers are secret.
         key, plain, given_key, hidden = _divide_secrets(read.api_key, read.extra_headers or {})
         definition = definition_of(
             AZURE,

@@ -114,8 +114,8 @@ def _message_text(message: dict[str, JSON]) -> str:
     """Return a chat message as `role: content`; an assistant's calls are written in canonical form."""
     content = message.get("content")
     role = str(message["role"])
-    is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
-    calls = read_calls([message]).calls if role == "assistant" and not is_text else ()
+    has_only_text = isinstance(content, str) and _CALLS.isdisjoint(message)
+    calls = read_calls([message]).calls if role == "assistant" and not has_only_text else ()
     # Parts of the content are left out if the calls in them are shown.
     text = content if isinstance(content, str) else "" if calls or content is None else _json(content)
     return f"{role}: " + "\n".join(part for part in (text, canonical_text(calls)) if part.strip())
@@ -270,7 +270,8 @@ class PromptyEvaluator(Evaluator):
                 not_judged = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
                 return VerdictWithoutModel(not_judged)
 
-        whole_inputs = self._prompt.written_whole  # Jinja would write calls as Python does
+        # Inputs that the prompt shows as a whole become JSON, because Jinja would write them in Python's syntax.
+        whole_inputs = self._prompt.written_whole
         return {
             name: _json(value) if name in whole_inputs and isinstance(value, (list, dict)) else value
             for name, value in inputs.items()

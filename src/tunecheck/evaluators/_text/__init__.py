@@ -76,7 +76,10 @@ def _response_text(response: object, *, render_calls: bool) -> tuple[str, Fault 
 
 
 def _message_text(parameter: str, value: object, reading: Reading) -> str:
-    """Return the text of a chat message, or of a list of messages; raise TypeError for other data."""
+    """Return the text of a chat message, or of a list of messages, from its reading; raise TypeError for other data.
+
+    `parameter` is the value's name in the error.
+    """
     items = value if isinstance(value, list) else [value]
     if items and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in items):
         return reading.text
@@ -222,9 +225,10 @@ def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
 def _match_equal(
     words: Iterable[tuple[int, str]], free: _Positions, matches: list[tuple[int, int]]
 ) -> list[tuple[int, str]]:
-    """Match words of the candidate with equal free words of the reference. Return the words without a match.
+    """Match words of the candidate (with their positions) with equal free words of the reference.
 
-    The pairs of positions are added to `matches`, and the matched positions are removed from `free`.
+    Return the words without a match. The pairs of positions are added to `matches`, and the matched positions are
+    removed from `free`.
     """
     words_left: list[tuple[int, str]] = []
     for place, word in words:

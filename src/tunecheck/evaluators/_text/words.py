@@ -87,6 +87,7 @@ def _tokens_without_punkt(text: str) -> list[str] | None:
 def _tokens_of_sentence(sentence: str) -> list[str]:
     """Return a sentence's tokens: made piece by piece, or by `sentence_tokens` if a rule might match across a blank."""
     *pieces, last_piece = sentence.split() or [""]
+    # If the last piece is only closing marks, the full stop before them may be in another piece.
     if _rule_may_cross_blank(sentence) or _CLOSING.issuperset(last_piece):
         return sentence_tokens(sentence)
 
