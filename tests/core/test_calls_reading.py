@@ -89,7 +89,7 @@ def test_call_text_without_brackets_is_read_where_it_is_known_to_be_calls() -> N
     assert read_python_calls(" cd('x'), ls() ").calls == read_python_calls("[cd('x'), ls()]").calls
     assert read_calls("cd(folder='x')") == Reading((), "cd(folder='x')")
     assert read_python_calls("cd(x) and").problem == "arguments must be literals, not the name 'x' at line 1, column 4"
-    assert read_python_calls("cd() and more").problem == "a text follows the calls at line 1, column 6"
+    assert read_python_calls("cd() and more").problem == "unexpected text after the calls, at line 1, column 6"
 
 
 def test_canonical_text_is_the_same_for_equal_calls() -> None:
@@ -176,7 +176,10 @@ def test_a_value_that_grows_without_end_is_a_problem() -> None:
     grown: list[Any] = [1]
     for _ in range(60):
         grown = [grown, grown]
-    assert read_calls(openai({"a": grown})).problem == "call 1 ('f'): there are more than 200,000 values at all levels"
+    assert (
+        read_calls(openai({"a": grown})).problem
+        == "call 1 ('f'): a value contains more than 200,000 values at all levels"
+    )
     assert read_calls(grown) == Reading()
 
 

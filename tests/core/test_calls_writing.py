@@ -148,7 +148,7 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
             "the arguments of 'f' cannot be used: nan is not a JSON number",
         ),
         (FunctionCall(" "), "openai", "a call cannot be named ' ': write"),
-        (FunctionCall("two words"), "bfcl_text", "'two words' is not a valid Python name"),
+        (FunctionCall("two words"), "bfcl_text", "the name 'two words' is not valid in Python"),
         (FunctionCall("multi_tool_use.parallel"), "hermes", "a call cannot be named"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_switch_takes_true_or_false_only(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, "0.1", True, float("nan"), float("inf"), None])
 def test_a_tolerance_is_a_finite_number_of_at_least_zero(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="relative_tolerance must be a number of at least 0"):
+    with pytest.raises(ConfigurationError, match="relative_tolerance must be a finite number of at least 0"):
         MatchPolicy(relative_tolerance=value)
 
 

@@ -245,7 +245,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
         if depth >= MAX_DEPTH:
             raise UnreadableError(f"a value is nested deeper than {MAX_DEPTH} levels")
         if budget[0] < 0:
-            raise UnreadableError(f"there are more than {MAX_VALUES:,} values at all levels")
+            raise UnreadableError(f"a value contains more than {MAX_VALUES:,} values at all levels")
 
         if isinstance(value, dict):
             return _exact_object(value, budget, depth + 1)
@@ -295,7 +295,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
     value, end = decode_at(text, skip_space(text, 0), max_depth)
     end = skip_space(text, end)
     if end < len(text):
-        raise UnreadableError(f"a text follows the JSON value at {place(text, end)}")
+        raise UnreadableError(f"unexpected text after the JSON value, at {place(text, end)}")
     return value
 
 
@@ -454,7 +454,7 @@ def _float(digits: str) -> float:
     """Convert a JSON number with fraction or exponent; one that overflows to infinity raises UnreadableError."""
     number = float(digits)
     if not math.isfinite(number):
-        raise UnreadableError(f"the number {quoted(digits)} is out of range")
+        raise UnreadableError(f"the number {quoted(digits)} is too large for a 64-bit float")
     return number
 
 
@@ -569,7 +569,7 @@ def _python(call: FunctionCall) -> str:
         ValueError: the function's name is not valid in Python.
     """
     if not PYTHON_NAME.fullmatch(call.name):
-        raise ValueError(f"{quoted(call.name)} is not a valid Python name: write the calls in another format")
+        raise ValueError(f"the name {quoted(call.name)} is not valid in Python: write the calls in another format")
 
     positions = [str(position) for position in range(positional_count(call.arguments))]
     positional = set(positions)

@@ -107,7 +107,7 @@ class PythonScanner:
             while self._accept(","):
                 calls.append(self.call())
         if not self.at_end():
-            raise UnreadableError(f"a text follows the calls at {place(self.text, self.position)}")
+            raise UnreadableError(f"unexpected text after the calls, at {place(self.text, self.position)}")
         return calls
 
     def call(self) -> FunctionCall:

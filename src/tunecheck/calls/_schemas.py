@@ -558,8 +558,8 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                f"the schema is too large: with its references replaced, it has over {_MOST_PLACES:,} values or "
-                f"{_DEEPEST} levels"
+                f"the schema, with its references replaced, has over {_MOST_PLACES:,} values or {_DEEPEST} levels: "
+                "simplify it"
             )
 
         if isinstance(node, list):
@@ -568,7 +568,7 @@ class _CompiledSchema:
             return
 
         if depth and isinstance(node.get(self._id_key), str):
-            raise ValueError(f"the inner {self._id_key!r} changes the meaning of references: remove it")
+            raise ValueError(f"the key {self._id_key!r} inside the schema changes the meaning of references: remove it")
 
         required = node.get("required")
         self.required += len(required) if isinstance(required, list) else 0
@@ -589,7 +589,7 @@ class _CompiledSchema:
             ValueError: the reference is not local.
         """
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-            raise ValueError(f"the reference {reference[:80]!r} is not supported: write one such as '#/$defs/x'")
+            raise ValueError(f"the schema's reference {reference[:80]!r} is not local: write one such as '#/$defs/x'")
 
         if reference in followed:
             self._back_references += 1

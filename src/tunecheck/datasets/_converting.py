@@ -88,7 +88,7 @@ def check_out(source: Path, out: Path, *, overwrite: bool) -> None:
             set.
     """
     if out.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise ConfigurationError(f"{out} must end in .jsonl, such as {out.with_suffix('.jsonl').name}")
+        raise ConfigurationError(f"{out} must end in .jsonl or .ndjson, such as {out.with_suffix('.jsonl').name}")
     if out.exists() and out.samefile(source):
         raise ConfigurationError(f"{out} is the source itself: choose another name for the result")
     if out.exists() and not overwrite:

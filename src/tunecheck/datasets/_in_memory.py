@@ -99,7 +99,7 @@ class FrameSource(Source):
 
         for column in frame.columns.tolist():
             if not isinstance(column, str):
-                self.refuse(f"the column name {column!r} is not text: rename it, as with df.columns.map(str)")
+                self.refuse(f"the column name {column!r} is not text: set df.columns = df.columns.map(str)")
         self.refuse_repeated_columns(frame.columns.tolist())
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:

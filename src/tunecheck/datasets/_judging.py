@@ -38,9 +38,9 @@ class Judging:
         """
         free, final = row.get("free_calls"), row.get("final_state_only")
         if final is not None and not isinstance(final, bool):
-            refuse(f"final_state_only must be true or false, not {kind(final)}")
+            refuse(f"the column `final_state_only` must be true or false, not {kind(final)}")
         if isinstance(free, str) and free != _READ_ONLY:
-            refuse(f"free_calls must be {_READ_ONLY!r} or a list of function names, not {free[:60]!r}")
+            refuse(f"the column `free_calls` must be {_READ_ONLY!r} or a list of functions, not {free[:60]!r}")
 
         reads_are_free = free == _READ_ONLY
         return cls(
@@ -80,7 +80,7 @@ def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[J
         column = f"alternative_ground_truths[{index}]"
         truth = [as_list(turn, f"{column}[{number}]") for number, turn in enumerate(as_list(value, column))]
         if len(truth) != turns:
-            refuse(f"{column} must have {turns} turns, as many as ground_truth")
+            refuse(f"`{column}` has {len(truth)} turns, but `ground_truth` has {turns}: give it as many")
         yield truth
 
 

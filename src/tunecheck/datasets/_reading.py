@@ -268,8 +268,11 @@ class Dataset:
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
             declared_in = sidecar_path(self.path).name if self.path else "the data set's defaults"
-            problem = f"the row has no id in the column {column!r}, which {declared_in} declares as id"
-            self._source.refuse(f"{problem}: write a text or a whole number there{hint}", number)
+            self._source.refuse(
+                f"the row has no id in the column {column!r}, which {declared_in} declares as id: "
+                f"write a text or a whole number there{hint}",
+                number,
+            )
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.
@@ -287,8 +290,7 @@ class Dataset:
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
-                problem = f"the rows have more than {MAX_COLUMNS:,} different columns"
-                self._source.refuse(f"{problem}: move keys that vary from row to row into one column", number)
+                self._source.refuse(f"there are over {MAX_COLUMNS:,} columns: move varying keys to one column", number)
 
             # Ids are no longer collected after the first row without one.
             name = usable_id(values.get(self._id_column)) if ids is not None else None
@@ -449,8 +451,7 @@ def _in_memory(data: object, name: str | None = None) -> Source:
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
         source = StreamSource(data)
     else:
-        wanted = "a path, a DataFrame, or a list or iterable with one dict per row"
-        raise DataError(f"data is of type {type(data).__name__}, which has no rows: pass {wanted}")
+        raise DataError(f"data of type {type(data).__name__} has no rows: pass a path, a DataFrame or a list of dicts")
 
     if name is not None:
         source.name = source.label = name

@@ -330,8 +330,8 @@ def refuse(problem: str) -> NoReturn:
 
 
 def _kind_or_missing(value: object) -> str:
-    """Return the kind of a value in JSON's terms; `missing` for None."""
-    return "missing" if value is None else kind(value)
+    """Return the kind of a value in JSON's terms; "null or missing" for None."""
+    return "null or missing" if value is None else kind(value)
 
 
 # -- defaults that a data set declares in a YAML file: column mapping, evaluators, target, group key and more

@@ -58,9 +58,8 @@ class CsvSource(FileSource):
         width = len(header)
         for number, cells in rows:
             if len(cells) != width:
-                count = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                 hint = "quote each cell that holds a comma" if len(cells) > width else "write empty cells, too"
-                self.refuse(f"the row has {count}, but the header has {width}: {hint}", number)
+                self.refuse(f"the row has {len(cells)} cell(s), but the header has {width}: {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 
     def _numbered_rows(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:

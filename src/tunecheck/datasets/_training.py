@@ -123,7 +123,7 @@ class Turns:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
 
         if found is None:
-            raise self.error("the function's result has no call before it: add the call, or correct tool_call_id")
+            raise self.error("the function's result has no call before it: add the call, or correct `tool_call_id`")
         del self._waiting[found]
 
         # Texts and lists of message parts stay as they are; any other result is written as JSON, and None as no text.
@@ -319,9 +319,9 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the messages before the trained part, and those of the trained part.
 
-    `asked` is the record's `input` with the `messages`, or else the record. Without a preferred answer, all messages are
-    the trained part. With one but without a prompt, the beginning that the chosen and the rejected answer share counts
-    as the prompt.
+    `asked` is the record's `input`, or else the record itself, and has the `messages`. Without a preferred answer, all
+    messages are the trained part. With one but without a prompt, the beginning that the chosen and the rejected answer
+    share counts as the prompt.
 
     Raises:
         ConversationError: messages are missing or of another form.
@@ -355,8 +355,8 @@ def _message_list(record: Record, key: str, role: str) -> list[JSON]:
     if isinstance(value, list):
         return value
 
-    problem = "is missing" if value is None else "is neither a list of messages nor a text"
-    raise ConversationError(f"{key!r} {problem}")
+    found = "missing" if value is None else kind(value)
+    raise ConversationError(f"{key!r} is {found}: give a list of messages or a text")
 
 
 def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:

@@ -199,7 +199,7 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
         if is_definition(arguments):
             raise _NoCallError(end)
     elif body[end:].strip():
-        raise UnreadableError(f"the input of {name!r} is not an object")
+        raise UnreadableError(f"the action input of {name!r} must be a JSON object")
 
     attempt.add("react" if candidate["action"] else "named", name, arguments)
     return past(_FENCE_END, body, end) if "```" in candidate[0] else end

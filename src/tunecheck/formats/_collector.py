@@ -232,7 +232,7 @@ class CallCollector:
         if name == PARALLEL:
             uses = parsed.get("tool_uses")
             if not isinstance(uses, list):
-                raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
+                raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list under 'tool_uses'")
             for use in uses:
                 self.add_tool_use(wire_format, use)
             return

@@ -343,8 +343,8 @@ class PythonCalls:
             raise UnreadableError(f"{mark} is followed by code, not by a call, at {place(text, following)}")
 
         for call in calls:
-            is_built_in = self.alone and not collector.knows(call.name)  # Llama's own tools: `brave_search.call(…)`
-            name = call.name.removesuffix(".call") if is_built_in else call.name
+            # Llama calls its built-in tools like `brave_search.call(…)`.
+            name = call.name.removesuffix(".call") if self.alone and not collector.knows(call.name) else call.name
             collector.add(collector.format, name, call.arguments)
         return position
 
@@ -387,7 +387,7 @@ class GlaiveCalls:
             arguments, end = decode_at(text, opening.end()) if opening["empty"] is None else (None, opening.end())
             closing = _GLAIVE_END.match(text, end)
             if not closing:
-                raise UnreadableError(f"expected \"'\" and '}}' at {place(text, end)}")
+                raise UnreadableError(f"expected an apostrophe and '}}' at {place(text, end)}")
         except UnreadableError:
             if "\\'" not in text:  # invalid in JSON, but not in Python's texts
                 raise

@@ -220,7 +220,7 @@ class _ValueReader:
     def _find_closing_tag(self, start: int, key: str) -> None:
         """Find the closing tag that precedes an argument or the call's end, and the last one that the value mentions.
 
-        Store the positions in `_value_end`, `_after_value` and `_mention_end`. `key` is the argument's name, for errors.
+        Store the positions in `_value_end`, `_after_value` and `_mention_end`. `key` is the argument's name for errors.
 
         Raises:
             UnreadableError: there is no such closing tag.

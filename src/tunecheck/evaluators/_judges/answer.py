@@ -155,7 +155,7 @@ def resolve_output(
 
     for key in (score, reason):
         if key is not None and outputs and key not in outputs:
-            raise ConfigurationError(f"{place_of(prompt)}: outputs must contain {key!r}{did_you_mean(key, outputs)}")
+            raise ConfigurationError(f"{place_of(prompt)}: `outputs` must have {key!r}{did_you_mean(key, outputs)}")
 
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
@@ -168,7 +168,7 @@ def resolve_output(
         threshold = (bounds[0] + bounds[1]) / 2
     # Any other threshold would pass or fail every row.
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(f"the threshold must be from {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
+        raise ConfigurationError(f"{metric}'s threshold must be from {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
 
     return ResolvedOutput(
         metric=metric,
@@ -212,7 +212,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
         return numeric[0]
 
     raise ConfigurationError(
-        f"{place_of(prompt)}: the score is unclear: name one of {', '.join(outputs)} with `judge: {{score: NAME}}`"
+        f"{place_of(prompt)}: the score's key is unclear: name one of {', '.join(outputs)} with `judge: {{score: KEY}}`"
     )
 
 
@@ -404,7 +404,7 @@ class AnswerForm:
         if written is None and values.get("status") == _SKIPPED:
             return JudgeAnswer(values, None, None, reason_text)
         if key not in values:
-            raise JudgementError(f"the reply has no {key!r}")
+            raise JudgementError(f"the reply has no key {key!r}")
 
         if isinstance(written, dict):  # {"score": {"value": 4}}
             inner_keys = (key, "score", "value", "rating", "label")

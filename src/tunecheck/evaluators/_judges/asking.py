@@ -193,7 +193,7 @@ def _divide_secrets(
 def _secret(text: str) -> Secret:
     """Return the text as a secret; raise ConfigurationError if it cannot be a header's value."""
     if not text.isascii() or not text.isprintable():
-        raise ConfigurationError("model_config: the api_key and secret headers must be printable ASCII characters")
+        raise ConfigurationError("model_config: `api_key` and secret headers must be printable ASCII text")
     return Secret(text)
 
 
@@ -250,8 +250,10 @@ class JudgeClient:
         if answer is not None:
             return Judgement(answer, (first, second))
 
-        problems = f"the judge's reply cannot be read: {problem}; when asked again: {second_problem}"
-        error = JudgementError(f"{problems}; the reply is: {shorten_reply(text) or '(nothing)'}")
+        error = JudgementError(
+            f"the judge's reply cannot be read: {problem} (when asked again: {second_problem}); "
+            f"the first reply is: {shorten_reply(text) or '(nothing)'}"
+        )
         raise _with_cause(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:

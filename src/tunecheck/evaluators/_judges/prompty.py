@@ -126,7 +126,7 @@ def _json(value: object) -> str:
     try:
         return dumps(value).decode()
     except TypeError as error:
-        raise ValueError(f"a value cannot be shown to a judge: {error}") from None
+        raise ValueError(f"a value of the row cannot be shown to the judge: {error}") from None
 
 
 _MARK = "data_mark"
@@ -195,7 +195,7 @@ class PromptyEvaluator(Evaluator):
             ConfigurationError: an argument, the prompt or the model is wrong.
         """
         if model is not None and model_config is not None:
-            raise ConfigurationError("model and model_config are the same parameter: leave one of them out")
+            raise ConfigurationError("`model` and `model_config` are the same parameter: leave one of them out")
 
         self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
@@ -214,7 +214,7 @@ class PromptyEvaluator(Evaluator):
         self._combine: Combine = settings.combine or ("majority" if majority else "mean")
 
         if parameters is not None and not isinstance(parameters, Mapping):
-            raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
+            raise ConfigurationError(f"`parameters` must be a mapping, not a {type(parameters).__name__}")
         try:
             own_parameters = plain(dict(parameters or {}), path="parameters")
         except TypeError as error:

@@ -127,7 +127,7 @@ class GroundednessEvaluator(ShippedJudge):
         """Return the prompt's inputs as text; raise ValueError if there is no context."""
         support = input_text(context)
         if not support.strip():
-            raise ValueError("there is no context to check the response against: map a column to context")
+            raise ValueError("there is no context to check the response against: map a column to `context`")
 
         return {
             "response": input_text(response, tool_definitions),

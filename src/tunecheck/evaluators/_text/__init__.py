@@ -404,7 +404,7 @@ class TextEvaluator(Evaluator, ABC):
             TypeError: a value is neither text nor a call nor a message.
         """
         if ground_truth is None:
-            raise ValueError("there is no ground truth: map a column to ground_truth")
+            raise ValueError("there is no ground truth: map a column to `ground_truth`")
 
         reading = cached_reading(ground_truth)
         if reading.complete_calls and not self._render_calls:
@@ -600,4 +600,4 @@ def finite_number(name: str, value: object) -> float:
     """Return the user's setting if it is a finite number; else raise ConfigurationError, which gives its name."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return value
-    raise ConfigurationError(f"{name} must be a number, not {value!r}")
+    raise ConfigurationError(f"{name} must be a finite number, not {value!r}")
