@@ -405,6 +405,7 @@ def decode_calls(response: object) -> list[JSON] | None:
     Return None if no call has such arguments, or if the response is not a list.
     """
     decoded: list[JSON] = []
+    # Only a list is one of tool calls.
     for call in response if isinstance(response, list) else ():
         function = object_or_empty(call.get("function") if isinstance(call, dict) else None)
         arguments = function.get("arguments")

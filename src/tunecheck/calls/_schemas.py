@@ -324,8 +324,8 @@ class Schema:
             if isinstance(required, list) and name in required:
                 return None
 
-        place = self.property(name)
-        return place.own_default() if place else None
+        subschema = self.property(name)
+        return subschema.own_default() if subschema else None
 
     def own_default(self) -> tuple[JSON] | None:
         """Return this schema's default as a tuple of one, because the default may be null; None if there is none."""
@@ -337,11 +337,11 @@ class Schema:
     def _subschema(self, *steps: str | int) -> Schema | None:
         """Return the subschema at this path of keys and indexes in the first variant that has one; else None."""
         for node in self._variants():
-            place: JSON = dict(node)
+            value: JSON = dict(node)
             for step in steps:
-                place = _child(place, step)
-            if isinstance(place, dict):
-                return Schema(place, self.root)
+                value = _child(value, step)
+            if isinstance(value, dict):
+                return Schema(value, self.root)
         return None
 
     def _variants(self) -> Iterator[Mapping[str, JSON]]:
@@ -377,19 +377,19 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
     if not reference.startswith("#/"):
         return dict(root) if reference == "#" else None
 
-    place: JSON = dict(root)
+    value: JSON = dict(root)
     for part in unquote(reference[2:]).split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
-        is_index = isinstance(place, list) and key.isdecimal() and key.isascii()
-        place = _child(place, int(key[:9]) if is_index else key)  # int() refuses thousands of digits
-    return place
+        is_index = isinstance(value, list) and key.isdecimal() and key.isascii()
+        value = _child(value, int(key[:9]) if is_index else key)  # int() refuses thousands of digits
+    return value
 
 
-def _child(place: JSON, step: str | int) -> JSON:
+def _child(value: JSON, step: str | int) -> JSON:
     """Return the value at this key of an object or index of a list, or None if there is no value."""
-    if isinstance(place, dict) and isinstance(step, str):
-        return place.get(step)
-    return place[step] if isinstance(place, list) and isinstance(step, int) and step < len(place) else None
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step)
+    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
 
 
 def _type_names(node: Mapping[str, JSON]) -> list[str]:

@@ -61,7 +61,7 @@ class StreamSource(Source):
         return self._peeked
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """Yield every record in order with its number.
+        """Yield every record in order with its number. The digest is not used: rows that are read once are not hashed.
 
         Raises:
             DataError: the iterable is read a second time, or reading it fails.

@@ -108,14 +108,14 @@ class FileSource(Source):
     def __init__(self, path: Path) -> None:
         """Take a file without opening it."""
         self.path: Path = path
-        self.place = path.absolute()  # the current folder may change while rows are read
+        self.absolute_path = path.absolute()  # the current folder may change while rows are read
         self.name = path.stem
         self.label = str(path)
 
     def state(self) -> object:
         """Return the file's size and modification time, to notice changes; None if there is no such file."""
         try:
-            status = self.place.stat()
+            status = self.absolute_path.stat()
         except OSError:
             return None
         return status.st_size, status.st_mtime_ns
@@ -131,7 +131,7 @@ class FileSource(Source):
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield all bytes of the file in pieces and add them to the digest; raise DataError if reading fails."""
-        with raise_as(DataError, self.label), self.place.open("rb", buffering=0) as file:
+        with raise_as(DataError, self.label), self.absolute_path.open("rb", buffering=0) as file:
             while chunk := file.read(CHUNK):
                 if digest is not None:
                     digest.update(chunk)

@@ -125,7 +125,7 @@ class ParquetSource(FileSource):
 
         number = 0
         try:
-            with parquet.ParquetFile(self.place) as file:
+            with parquet.ParquetFile(self.absolute_path) as file:
                 self._check_columns(file.schema_arrow)
                 for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
                     if group.total_byte_size > MAX_ROW_BYTES * group.num_rows:  # before it fills the memory

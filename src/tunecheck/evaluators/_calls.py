@@ -395,7 +395,9 @@ class ArgumentMatchEvaluator(CallEvaluator):
     primary: ClassVar[str] = _ARGUMENTS
 
     def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
-        """Judge one row; the parameters are those of `FunctionCallMatchEvaluator`.
+        """Judge one row by its calls and their arguments; not applicable if neither side has a call.
+
+        Response and ground truth are calls or texts in any readable format.
 
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read.
@@ -460,7 +462,7 @@ class MatchEvaluator(CallEvaluator):
     primary: ClassVar[str] = _MATCH
 
     def __init__(self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: bool | float) -> None:
-        """Check the threshold, and pass format and policies on to `CallEvaluator`."""
+        """Check the threshold (ConfigurationError), and pass format and policies on to `CallEvaluator`."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"the threshold of match must be a number from 0 to 1, not {threshold!r}")
 
@@ -469,7 +471,9 @@ class MatchEvaluator(CallEvaluator):
         self._arguments = {"threshold": threshold, **self._arguments}
 
     def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
-        """Judge one row; the parameters are those of `FunctionCallMatchEvaluator`.
+        """Judge one row by its calls and their arguments or, if neither side has a call, by the similarity of texts.
+
+        Response and ground truth are calls or texts in any readable format.
 
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read, or there is no ground truth.

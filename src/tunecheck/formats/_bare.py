@@ -135,7 +135,12 @@ def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector,
 
 
 def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Add the calls of a list, `[f(a=1), g()]`, and return its end. Raise the errors of `_take_candidate`."""
+    """Add the calls of a list, `[f(a=1), g()]`, to the collector `attempt`, and return the end of the list.
+
+    Raises:
+        _NoCallError: the list is a part of a sentence, or its first name is not a tool.
+        UnreadableError: a tool is called by name, but the list cannot be read.
+    """
     if not attempt.knows(candidate["listed"]) or not _ARGUMENTS_START.match(body, candidate.end()):
         raise _NoCallError(candidate.end())
 
@@ -156,7 +161,12 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
 
 
 def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadText) -> int:
-    """Add the calls in a JSON object or list, and return its end. Raise the errors of `_take_candidate`."""
+    """Add the calls in a JSON object or list to the collector `attempt`, and return its end.
+
+    Raises:
+        _NoCallError: the value is text, data or a call of an unknown tool.
+        UnreadableError: a tool is called by name, but the value cannot be read.
+    """
     try:
         value, end = value_at(body, start, "it")  # "it" is never shown, because a bracket is here
     except UnreadableError:
@@ -177,9 +187,13 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
 
 def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> int:
-    """Add the call of a name with arguments, and return its end. Raise the errors of `_take_candidate`.
+    """Add the call of a name with arguments to the collector `attempt`, and return its end.
 
     The candidate's group `action` is the name in ReAct's `Action: f`, its group `named` the one in `f{"a": 1}`.
+
+    Raises:
+        _NoCallError: the name is not a tool, or the arguments define a tool.
+        UnreadableError: the arguments cannot be read.
     """
     tool = _find_tool(candidate["action"] or candidate["named"], attempt)
     if tool is None:

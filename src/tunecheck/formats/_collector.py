@@ -276,7 +276,10 @@ _UNFINISHED = re.compile(r"\s*+(?:[^\s}\])>]*+|<[^>]*+)\Z")
 
 
 def no_call(mark: str, text: str, position: int, expected: str = "a call") -> UnreadableError:
-    """Return the error for a mark without a call: CutOffError if the text ends there, else UnreadableError."""
+    """Return the error for a mark without a call: CutOffError if the text ends there, else UnreadableError.
+
+    `position` is the place after the mark, where a call (or the thing that `expected` names) is missing.
+    """
     kind = CutOffError if _UNFINISHED.match(text, position) else UnreadableError
     return kind(f"{mark} is not followed by {expected} at {place(text, position)}")
 

@@ -109,7 +109,10 @@ def _parsers_of(name: str) -> tuple[ServerParsers, ...]:
 
 
 def __getattr__(name: str) -> Profile:
-    """Return a family's profile. The plug-in registry uses names with underscores for dots."""
+    """Return a family's profile as an attribute of this module; raise AttributeError if there is no such family.
+
+    The plug-in registry uses names with underscores for dots.
+    """
     for known in _table()["families"]:
         if known.replace(".", "_") == name:
             return family(known)

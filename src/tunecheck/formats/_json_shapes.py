@@ -27,9 +27,10 @@ ReadText: TypeAlias = Callable[[str], Reading]
 
 
 def read_value(value: object, tools: ToolDefinitions | None, read_text: ReadText, *, strict: bool) -> Reading | None:
-    """Return the reading of a value, or None if it is data. `strict`: the user chose a format.
+    """Return the reading of a value, or None if it is data.
 
-    `read_text` reads the text of a message without other calls.
+    If `strict` is set, the user chose a format, and calls of unknown tools count, too. `read_text` reads the text of a
+    message without other calls.
     """
     collector = CallCollector(tools, strict=strict)
     try:
@@ -239,6 +240,7 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
 
     take_thoughts_of(message, collector)
 
+    # The content is a text or a list of parts.
     content = content_of(message)
     texts = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
@@ -582,6 +584,7 @@ def take_named(value: object, collector: CallCollector) -> None:
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
 
+    # A single object is read like a list of one.
     for item in value if isinstance(value, list) else [value]:
         item = decode(item) if isinstance(item, str) else item
         if not isinstance(item, dict):

@@ -53,7 +53,12 @@ def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Prof
 
 @functools.lru_cache(maxsize=64)
 def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
-    """Return the profile of this name from the plug-ins and the workspace; `choose_profile` lists the errors."""
+    """Return the profile of this name from the plug-ins and the workspace.
+
+    Raises:
+        PluginError: no plug-in or several plug-ins have this name, or the plug-in is not a profile.
+        UntrustedError: the origin of the name may not load files of the workspace.
+    """
     profile = find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} must be a tunecheck.formats.Profile, not {type(profile).__name__}")

@@ -377,6 +377,9 @@ class GlaiveCalls:
         """Add one call to the collector, and return its end. A call in another form is read as JSON or Python.
 
         The end of the arguments' JSON shows which apostrophe closes them.
+
+        Raises:
+            UnreadableError: there is no readable call.
         """
         opening = _GLAIVE.match(text, position)
         if not opening:

@@ -281,7 +281,8 @@ class TreeCalls(HeadedCalls):
         The content is inner elements or a text. `depth` is the number of outer elements.
 
         Raises:
-            UnreadableError: a tag is missing, text stands beside elements, or the elements are nested too deeply.
+            CutOffError: the closing tag is missing.
+            UnreadableError: text stands beside elements, or the elements are nested too deeply.
         """
         if depth > MAX_DEPTH:
             raise UnreadableError(f"the tags are nested deeper than {MAX_DEPTH} levels")

@@ -122,9 +122,9 @@ def match_calls(
     comparison = ValueComparison(policy)
     unknown, violations, checked, notes = _validate_calls(definitions, actual, policy)
 
+    # Most rows have one call on each side. Two calls of the same function need no pairing.
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only_pair = _compare_calls(comparison, expected[0], actual[0], definitions)
-        # Most rows have one call on each side, which need no pairing.
         return Match((only_pair,), unknown=unknown, violations=violations, checked=checked, notes=notes)
 
     # The costs of pairs need no kinds of differences, which take time to determine.
@@ -378,7 +378,7 @@ class _CallPairing:
         return [*map(_bytes_of, self.actual)] < [*map(_bytes_of, self.expected)]
 
     def _pair_by_name(self) -> Positions:
-        """Pair the open calls by function, in any order."""
+        """Pair the calls that are still open (not paired) by function, in any order."""
         # by function: the rows and columns of its calls
         groups: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         open_rows, open_columns = self._open()
@@ -407,7 +407,7 @@ class _CallPairing:
             # Pairing equal calls first is optimal: equality is transitive, and a wrong value never costs more than two.
             expected = [self.expected[row].arguments for row in rows]
             equal = pair_equal(expected, [self.actual[column].arguments for column in columns])
-            pairs = [(rows[i], columns[j]) for i, j in equal]
+            pairs = [(rows[index], columns[partner]) for index, partner in equal]
             rows, columns = unpaired(rows, columns, equal)
 
         if len(rows) * len(columns) > _MOST_PAIRS:
@@ -419,10 +419,10 @@ class _CallPairing:
 
         schema = _schema_of(name, self.definitions)
         costs = [[self._cost(row, column, schema) for column in columns] for row in rows]
-        return pairs + [(rows[i], columns[j]) for i, j in assign(costs)]
+        return pairs + [(rows[index], columns[partner]) for index, partner in assign(costs)]
 
     def _pair_by_likeness(self) -> Positions:
-        """Pair the open calls that probably differ only by a misspelt function name."""
+        """Pair the calls that are still open (not paired) and probably differ only by a misspelt function name."""
         rows, columns = self._open()
         if not rows or not columns or len(rows) * len(columns) > _MOST_PAIRS:
             return []
@@ -432,7 +432,7 @@ class _CallPairing:
         # more than all real costs together, so that an impossible pair is chosen only if nothing else is left
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
-        return [(rows[i], columns[j]) for i, j in assign(full) if costs[i][j] is not None]
+        return [(rows[index], columns[partner]) for index, partner in assign(full) if costs[index][partner] is not None]
 
     # -- costs of a pair
 

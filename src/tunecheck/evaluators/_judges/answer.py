@@ -314,7 +314,11 @@ class AnswerForm:
     """
 
     def __init__(self, output: ResolvedOutput, prompt: str, objection: Objection = lambda values, score: None) -> None:
-        """Make the request's `format` and the rules for reading replies. `prompt` is its file or name in errors."""
+        """Make the request's `format` and the rules for reading replies. `prompt` is its file or name in errors.
+
+        Raises:
+            ConfigurationError: the outputs are not a usable JSON schema.
+        """
         self._output = output
         self._objection = objection
         self._schema = canonical(output.schema())

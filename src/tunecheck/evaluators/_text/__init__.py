@@ -183,7 +183,7 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
         return 0.0
 
     # Chunks are runs of words that are adjacent in both texts.
-    chunks = 1 + sum((place + 1, wanted + 1) != next_match for (place, wanted), next_match in pairwise(matches))
+    chunks = 1 + sum((position + 1, wanted + 1) != next_match for (position, wanted), next_match in pairwise(matches))
     penalty: float = gamma * (chunks / len(matches)) ** beta
     return (1 - penalty) * (precision * recall / weight)
 
@@ -203,23 +203,23 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
 
     # Free words of the reference are now known by their stems, which nltk also looks up as synonyms.
     if words_left and free:
-        free = _positions(sorted((place, stem(wanted[place])) for places in free.values() for place in places))
-        words_left = _match_equal([(place, stem(word)) for place, word in words_left], free, matches)
+        free = _positions(sorted((position, stem(wanted[position])) for group in free.values() for position in group))
+        words_left = _match_equal([(position, stem(word)) for position, word in words_left], free, matches)
         if free:
-            for place, word in words_left:
+            for position, word in words_left:
                 # The last free word of the reference among all synonyms, as nltk's loop from the end finds it.
                 if fitting := free.keys() & synonyms(word):
                     last_fitting = max(fitting, key=lambda name: free[name][-1])
-                    matches.append((place, _pop_last(last_fitting, free)))
+                    matches.append((position, _pop_last(last_fitting, free)))
     return sorted(matches)
 
 
 def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
     """Return the positions of each word, in the order of the pairs."""
-    places: _Positions = {}
-    for place, word in words:
-        places.setdefault(word, []).append(place)
-    return places
+    positions: _Positions = {}
+    for position, word in words:
+        positions.setdefault(word, []).append(position)
+    return positions
 
 
 def _match_equal(
@@ -231,21 +231,21 @@ def _match_equal(
     removed from `free`.
     """
     words_left: list[tuple[int, str]] = []
-    for place, word in words:
+    for position, word in words:
         if word in free:
-            matches.append((place, _pop_last(word, free)))
+            matches.append((position, _pop_last(word, free)))
         else:
-            words_left.append((place, word))
+            words_left.append((position, word))
     return words_left
 
 
 def _pop_last(word: str, free: _Positions) -> int:
     """Remove the word's last free position from `free` and return it."""
-    places = free[word]
-    place = places.pop()
-    if not places:
+    positions = free[word]
+    position = positions.pop()
+    if not positions:
         del free[word]
-    return place
+    return position
 
 
 # -- ROUGE. C.-Y. Lin, "ROUGE: a package for automatic evaluation of summaries", 2004.
@@ -330,15 +330,15 @@ def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[in
         lengths.append(row)
 
     # From the end back: where both ways have the same length, rouge-score leaves out a word of the reference.
-    i, j = len(reference), len(candidate)
-    while i and j:
-        if reference[i - 1] == candidate[j - 1]:
-            i, j = i - 1, j - 1
-            yield i
-        elif lengths[i][j - 1] > lengths[i - 1][j]:
-            j -= 1
+    end, other_end = len(reference), len(candidate)
+    while end and other_end:
+        if reference[end - 1] == candidate[other_end - 1]:
+            end, other_end = end - 1, other_end - 1
+            yield end
+        elif lengths[end][other_end - 1] > lengths[end - 1][other_end]:
+            other_end -= 1
         else:
-            i -= 1
+            end -= 1
 
 
 def _rouge_score(common: int, reference_total: int, candidate_total: int) -> RougeScore:

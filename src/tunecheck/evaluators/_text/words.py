@@ -572,9 +572,9 @@ class WordNet:
         """Return all lemmas of the table, sorted."""
         return [*map(self._lemma, self._positions)]
 
-    def _lemma(self, place: int) -> str:
+    def _lemma(self, position: int) -> str:
         """Return the lemma at this position in the table."""
-        return self._text[self._lemma_starts[place] : self._lemma_starts[place + 1]]
+        return self._text[self._lemma_starts[position] : self._lemma_starts[position + 1]]
 
     def _bases(self, form: str, part: str) -> dict[str, None]:
         """Return the word and its possible base forms for a part of speech.
@@ -590,10 +590,10 @@ class WordNet:
 
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
         """Yield the numbers of the synsets that contain this lemma as this part of speech; none if it is unknown."""
-        place = bisect_left(self._positions, lemma, key=self._lemma)
-        if place < len(self._positions) and self._lemma(place) == lemma:
+        position = bisect_left(self._positions, lemma, key=self._lemma)
+        if position < len(self._positions) and self._lemma(position) == lemma:
             first, last = self._bounds[part]
-            senses = self._senses[self._sense_starts[place] : self._sense_starts[place + 1]]
+            senses = self._senses[self._sense_starts[position] : self._sense_starts[position + 1]]
             yield from (number for number in senses if first <= number < last)
 
 
