@@ -115,7 +115,7 @@ def openai(arguments: object, name: object = "f") -> list[dict[str, Any]]:
     [
         ({"a": float("inf")}, "call 1 ('f'): inf is not a JSON number"),
         ({"a": object()}, "call 1 ('f'): a value of type object has no JSON form"),
-        ({1: "a", "1": "b"}, "call 1 ('f'): the key '1' is given twice"),
+        ({1: "a", "1": "b"}, "call 1 ('f'): the key '1' is given twice in one object"),
         ({None: "a"}, "call 1 ('f'): an object's key must be text, not null"),
     ],
 )

@@ -135,7 +135,7 @@ def test_no_calls_are_written_as_what_reads_as_no_calls_and_no_text(wire_format:
 
 
 def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"there is no format of calls 'opnai'; did you mean 'openai'\?"):
+    with pytest.raises(ConfigurationError, match=r"no call format has the name 'opnai'; did you mean 'openai'\?"):
         write_calls([], "opnai")
 
 

@@ -268,7 +268,7 @@ def _exact_object(value: dict[object, object], budget: list[int], depth: int) ->
     for key, item in dict.items(value):
         name = key if type(key) is str else _key(key)
         if name in copied:
-            raise UnreadableError(f"the key {quoted(name)} is given twice")
+            raise UnreadableError(f"the key {quoted(name)} is given twice in one object")
         copied[name] = _exact(item, budget, depth)
     return copied
 
@@ -447,7 +447,7 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         known: set[str] = set()
         # `add` returns None, which is false, so a key is found only when it comes again.
         twice = next(key for key, _ in pairs if key in known or known.add(key))  # type: ignore[func-returns-value]
-        raise UnreadableError(f"the key {quoted(twice)} is given twice")
+        raise UnreadableError(f"the key {quoted(twice)} is given twice in one object")
     return values
 
 
@@ -484,7 +484,7 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
     """
     write = _WRITERS.get(format)
     if write is None:
-        raise ConfigurationError(f"there is no format of calls {format!r}{did_you_mean(str(format), FORMATS)}")
+        raise ConfigurationError(f"no call format has the name {format!r}{did_you_mean(str(format), FORMATS)}")
 
     # All calls are checked before any is written.
     checked = [_check_call(call) for call in calls]

@@ -355,8 +355,7 @@ def _message_list(record: Record, key: str, role: str) -> list[JSON]:
     if isinstance(value, list):
         return value
 
-    found = "missing" if value is None else kind(value)
-    raise ConversationError(f"{key!r} is {found}: give a list of messages or a text")
+    raise ConversationError(f"{key!r} is {'missing' if value is None else kind(value)}: give a list of messages")
 
 
 def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:

@@ -443,18 +443,18 @@ class AnswerForm:
 
         if is_binary:
             if not isinstance(number, (bool, int, float)):
-                raise JudgementError(f"{key!r} must be true or false, not {kind_of(written)}")
+                raise JudgementError(f"the reply's {key!r} must be true or false, not {kind_of(written)}")
             if number not in (0, 1):
-                raise JudgementError(f"{key!r} must be 0 or 1, not {number}")
+                raise JudgementError(f"the reply's {key!r} must be 0 or 1, not {number}")
             # The declared type decides. Without one, a boolean stays a boolean, and a word or number becomes 0 or 1.
             declared = output.outputs.get(key, {}).get("type", "boolean" if isinstance(written, bool) else None)
             return float(number), bool(number) if declared == "boolean" else int(number)
 
         if not is_number(number):
             expected = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
-            raise JudgementError(f"{key!r} is {kind_of(number)}, not a {expected}")
+            raise JudgementError(f"the reply's {key!r} is {kind_of(number)}, not a {expected}")
         if bounds is not None and not bounds[0] <= number <= bounds[1]:
-            raise JudgementError(f"{key!r} must be from {bounds[0]:g} to {bounds[1]:g}, not {number}")
+            raise JudgementError(f"the reply's {key!r} must be from {bounds[0]:g} to {bounds[1]:g}, not {number}")
         return float(number), number
 
     def _read_label(self, written: JSON) -> tuple[float, JSON]:
@@ -477,7 +477,8 @@ class AnswerForm:
 
         if label is None:
             shown = repr(written[:40]) if isinstance(written, str) else kind_of(written)
-            raise JudgementError(f"{self._output.score!r} must be one of {', '.join(self._output.labels)}, not {shown}")
+            names = ", ".join(self._output.labels)
+            raise JudgementError(f"the reply's {self._output.score!r} must be one of {names}, not {shown}")
         return self._output.labels[label], label
 
 

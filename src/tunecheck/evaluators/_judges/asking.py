@@ -111,7 +111,7 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
     if own is None:
         raise ConfigurationError(
             "a judge needs a model: name one with --judge ENDPOINT (in Python model_config=…), "
-            "or in model.configuration of the judge's prompt"
+            "or in `model.configuration` of the judge's prompt"
         )
     return load_endpoint(own, name=model_name_in(own))
 
