@@ -501,7 +501,7 @@ class _CompiledSchema:
             self.validator = self._compile(schema)
         except (ValueError, TypeError, OverflowError) as error:
             self.problem = str(getattr(error, "message", error))[:_MOST_CHARACTERS]
-        # Without these keywords, each value is visited once.
+        # Without keywords that multiply the visits, each value is visited once.
         if not any(word in schema for word in _MULTIPLYING):
             self.places = 1
 

@@ -428,7 +428,7 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if not path.is_file():
         raise ConfigurationError(f"{path} is not a regular file, so it cannot hold the data set's defaults: rename it")
 
-    from tunecheck._yaml import read_yaml  # and PyYAML, which a run without such a file does not need
+    from tunecheck._yaml import read_yaml  # loads PyYAML, which a run without such a file does not need
 
     document = read_yaml(path)
     if document.value is None:

@@ -281,8 +281,9 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
         return False
 
     begins_like_call = not first.start() and not first["wrapped"] and CallScanner.keyword.match(lines, first.end())
+    # After other text, a fence is an example of code, unless it begins with a call with a named argument.
     if before and not begins_like_call:
-        return False  # an example of code
+        return False
 
     attempt = collector.empty_copy()
     scanner = CallScanner(lines, first.start(), attempt)

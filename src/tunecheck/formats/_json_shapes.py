@@ -387,7 +387,7 @@ def _is_bfcl(items: object) -> bool:
     """Return whether each item is like `{"f": {…}}`: one key that can be a function's name, with arguments.
 
     The arguments are an object, its JSON text, None or blank, but not all None or blank. Data may look like this, too.
-    Return False for items that `_is_bfcl_text` recognises.
+    Return False if all arguments are JSON text: `_is_bfcl_text` recognises this certain form.
     """
     if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
         return False
@@ -490,7 +490,10 @@ def _is_bare(item: _Object) -> bool:
 
 
 def _is_llama(item: _Object) -> bool:
-    """Return whether an object is Llama's `{"name", "parameters"}`, but not the definition of a function."""
+    """Return whether an object is Llama's call, `{"name", "parameters"}`.
+
+    Data has other keys or a name of several words, and the definition of a function has a schema as its parameters.
+    """
     name, parameters = item["name"], item["parameters"]
     if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):
         return False
@@ -692,7 +695,8 @@ def _read_named(value: dict[object, object], collector: CallCollector) -> _Calls
 def _under_key(value: dict[object, object], collector: CallCollector, read_text: ReadText) -> _Calls:
     """Return the calls in `{"functions": [{"name": "f", …}]}`: one key with a call or a list, all others with texts.
 
-    The key must match `_HOLDER` if it has a single call, or if there are other keys. Else return an empty list.
+    If the key has a single call, or if there are other keys, it must be a word for calls, such as `tool_calls`. Return
+    an empty list for any other object.
     """
     members = [(key, inner) for key, inner in value.items() if not isinstance(inner, str)]
     if len(members) != 1:

@@ -134,7 +134,7 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
     if profile is None and not may_hold_calls(text, gated=bool(tools)):
         return Reading((), text)
 
-    from tunecheck.formats._texts import TextReader  # and with it the tables of all families
+    from tunecheck.formats._texts import TextReader  # loads the tables of all families
 
     return TextReader(tools, profile).read(text)
 

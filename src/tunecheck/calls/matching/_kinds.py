@@ -586,7 +586,7 @@ def _read_dates(text: str, seconds: int, offset: int | None) -> Iterator[_Moment
 
 
 def _letter_of_word(word: str) -> str:
-    """Return the letter that `_ORDERS` uses for this part of a date, or "?" if the word is no part of a date."""
+    """Return "Y" for a year of four digits, "n" for one or two digits, "b" for a month, and "?" for any other word."""
     if word in _MONTHS:
         return "b"
     letters = {4: "Y", 1: "n", 2: "n"}  # by the number of digits

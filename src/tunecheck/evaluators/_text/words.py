@@ -331,6 +331,7 @@ _cached_word_tokens = lru_cache(maxsize=1 << 15)(_word_tokens)
 @lru_cache(maxsize=1)
 def _nist_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return NIST's rules as patterns with replacements, made from the shipped table of Unicode's character classes."""
+    # a line of the table: the name of a class, then its ranges of characters
     number, punctuation, symbol = (_character_class(line.split(" ")[1:]) for line in _read_lines("unicode_classes.txt"))
 
     return (
