@@ -136,7 +136,7 @@ async def no_rows() -> Any:
 def test_what_holds_no_rows_is_refused_with_what_to_give_instead(data: Any) -> None:
     found = refusal(data)
     assert f"data is of type {type(data).__name__}" in found
-    assert "pass a path, a DataFrame, or a list or iterable with one dict per row" in found
+    assert "pass a path, a DataFrame, or any iterable of dicts" in found
 
 
 # -- DataFrames -------------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_a_threshold_that_is_no_number_is_refused_by_name(threshold: object) -> 
     for make in makes:
         with pytest.raises(ConfigurationError, match="threshold must be a finite number, not"):
             make(threshold=threshold)
-    with pytest.raises(ConfigurationError, match="recall_threshold must be a number"):
+    with pytest.raises(ConfigurationError, match="recall_threshold must be a finite number"):
         RougeScoreEvaluator(recall_threshold=threshold)  # type: ignore[arg-type]
 
 

@@ -558,8 +558,8 @@ class _CompiledSchema:
         self.depth = max(self.depth, depth)
         if self.places > _MOST_PLACES or depth > _DEEPEST:
             raise ValueError(
-                f"the schema, with its references replaced, has over {_MOST_PLACES:,} values or {_DEEPEST} levels: "
-                "simplify it"
+                f"the schema is too large (over {_MOST_PLACES:,} values or {_DEEPEST} levels, with its references "
+                "replaced): simplify it"
             )
 
         if isinstance(node, list):

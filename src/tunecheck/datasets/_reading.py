@@ -451,7 +451,7 @@ def _in_memory(data: object, name: str | None = None) -> Source:
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
         source = StreamSource(data)
     else:
-        raise DataError(f"data of type {type(data).__name__} has no rows: pass a path, a DataFrame or a list of dicts")
+        raise DataError(f"data is of type {type(data).__name__}: pass a path, a DataFrame, or any iterable of dicts")
 
     if name is not None:
         source.name = source.label = name
