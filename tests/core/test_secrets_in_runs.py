@@ -424,8 +424,7 @@ def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Pa
     )  # fmt: skip
     assert said.code == 2
     assert said.err == (
-        "error: --set 'rouge.rouge_type': do not write a secret here: "
-        "write ${env:NAME} and set the environment variable NAME\n"
+        "error: --set 'rouge.rouge_type' may contain a secret: write ${env:NAME} and set the variable NAME\n"
     )
     assert not (tmp_path / "eval_results").exists()
 
