@@ -233,7 +233,10 @@ class CallBatches:
         self._waiting = []
 
     async def _run(self, batch: Sequence[tuple[Call[Any], asyncio.Future[None]]], limit_s: float) -> None:
-        """Make a batch's calls in one thread. If a call is late, it fails, and the calls after it get another batch."""
+        """Make a batch's calls in one thread. If a call is late, it fails, and the calls after it get another batch.
+
+        `batch` has each call with the future that ends its caller's wait; a caller that was cancelled has ended it.
+        """
         calls, error = deque(call for call, _ in batch), None
 
         def begun() -> float | None:
@@ -246,7 +249,8 @@ class CallBatches:
         except Exception as failure:  # noqa: BLE001 - whatever is wrong, each caller gets it
             self._size, error = 1, failure
 
-        # If no call has begun, all threads hold late calls, and no call of the batch can be made.
+        # The thread has taken the calls that have begun; the others are left. If no call has begun, all threads hold
+        # late calls, and no call of the batch can be made.
         left = {*calls} if batch[0][0].begun is not None else set()
         calls.clear()
         for call, ended in batch:
@@ -261,9 +265,12 @@ class CallBatches:
 
 
 def _run_all(calls: deque[Call[Any]]) -> float:
-    """Run the calls in this thread, until there are no more or the caller removes them; return the seconds."""
+    """Take the calls from the queue and run them in this thread, until the queue is empty; return the seconds.
+
+    After a call that is late, the caller empties the queue.
+    """
     begun = time.perf_counter()
-    with contextlib.suppress(IndexError):
+    with contextlib.suppress(IndexError):  # only `popleft` raises it: `run` keeps the errors of calls
         while True:
             calls.popleft().run()
     return time.perf_counter() - begun
@@ -422,6 +429,7 @@ class _Inbox:
                 raise
 
     def _take_all(self) -> None:
+        """Schedule all waiting functions in the loop, which runs this."""
         self._is_woken = False  # first, so that a function that comes from now on wakes the loop again
         while self._waiting:
             function, context = self._waiting.popleft()
@@ -510,7 +518,10 @@ class _CallLoop(LoopThread):
 
 
 async def _answer(function: Callable[[], object], reply: asyncio.Future[Any], outcomes: _Inbox) -> None:
-    """Call the function in the user loop and pass its result or exception to the caller's `reply`."""
+    """Call the function in the user loop and pass its result or exception to the caller's `reply`.
+
+    `outcomes` is the inbox of the caller's loop.
+    """
     _IN_USER_LOOP.set(True)
 
     process = os.getpid()
@@ -527,7 +538,10 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any], ou
 
 
 def _settle(reply: asyncio.Future[Any], settle: Callable[[], object], outcomes: _Inbox) -> None:
-    """Call `settle` in the loop of `reply`, unless the reply is done by then or that loop is closed."""
+    """Call `settle` in the loop of `reply`, unless the reply is done by then or that loop is closed.
+
+    `outcomes` is the inbox of that loop.
+    """
     with contextlib.suppress(RuntimeError):  # the caller's loop is closed
         outcomes.put(lambda: None if reply.done() else settle())
 
@@ -553,7 +567,7 @@ class UserLoop:
     ) -> T:
         """Call a function of user code in the user loop; return what it returns, awaited if needed.
 
-        With `threads`, one of these threads calls the function, and the loop only awaits what it returns. Exceptions of
+        With `threads`, a thread of theirs calls the function, and the loop only awaits what it returns. Exceptions of
         the function are raised. `name` identifies the function, to count the loops that its calls have blocked.
 
         Raises:
