@@ -387,7 +387,7 @@ class CommonRows(msgspec.Struct, frozen=True):
     sides: measuring.PairedValues
 
     def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
-        """Return one run's figure over these rows: a pass rate if rows pass or fail, else a mean."""
+        """Return the figure of the run at position `run` over these rows: a pass rate for verdicts, else a mean."""
         values, sides, confidence = self.scores[:, run], self.sides, settings.confidence
         if sides.verdicts:
             return estimate_proportion(values, self.labels, confidence=confidence)
@@ -434,7 +434,7 @@ def judge_label_counts(metric: results.MetricRef, runs: Runs) -> LabelCounts | N
 
 
 def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[results.Ranked]:
-    """Return each run's figure and its difference from the best of the others, in the order of the runs.
+    """Return each run's figure over the `common` rows and its difference from the best other run, in the runs' order.
 
     With `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
@@ -638,7 +638,10 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
 
 
 def _selection_notes(runs: Runs, rows: int, comparisons: Sequence[results.RunComparison]) -> Iterator[str]:
-    """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes."""
+    """Yield notes on rows left out of the ranking and on runs that stopped early, then the comparisons' own notes.
+
+    `rows` is the number of ranked rows.
+    """
     # Rows without a figure in one run would make its rate a rate of other rows.
     left_out = len(runs.base.items.ids) - rows
     if left_out:

@@ -352,8 +352,8 @@ def _row_lists(metric: MetricComparison, most: int) -> Iterator[views.Part]:
 def _row_list(metric: MetricComparison, name: str, style: Style, most: int, most_faults: int, longest: int) -> Table:
     """Return one of a metric's lists of rows as a table: the first `most` rows, each with its change.
 
-    The title has the number of rows and the `most_faults` most frequent reasons. A row's change is cut to `longest`
-    characters.
+    `name` is the list's name, such as "fixed", and `style` its colour. The title has the number of rows and the
+    `most_faults` most frequent reasons. A row's change is cut to `longest` characters.
     """
     # The counts are over the whole list; below it, only the first rows are shown.
     changes: Sequence[results.RowChange] = getattr(metric, name)

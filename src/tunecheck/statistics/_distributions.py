@@ -49,7 +49,7 @@ def t_quantile(probability: float, degrees: int) -> float:
 
 
 def _terms(degrees: int) -> list[float]:
-    """Return the factors of 1, cos², cos⁴ … in the series.
+    """Return the factors of 1, cos², cos⁴ … in the finite series of Student's t distribution.
 
     For even degrees they are products of 1/2, 3/4 …, for odd degrees of 2/3, 4/5 ….
 
