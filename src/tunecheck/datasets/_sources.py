@@ -121,7 +121,7 @@ class FileSource(Source):
         return status.st_size, status.st_mtime_ns
 
     def decode_line(self, line: bytes, number: int) -> str:
-        """Return a line as text; raise DataError if it is not UTF-8 or has NUL bytes."""
+        """Return a line as text; raise DataError with its number if it is not UTF-8 or has NUL bytes."""
         if b"\0" in line:
             self.refuse("the line holds NUL bytes, so the file is damaged or not text: save it again as UTF-8", number)
         try:

@@ -110,7 +110,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
 
 
 def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
-    """Return whether the candidate, a list or object, is in a sentence: "you could say [f(a=1)] if you want"."""
+    """Return whether the candidate, a list or object up to `end`, is in a sentence: "you could say [f(a=1)] if …"."""
     if candidate["list"] is None and candidate["json"] is None:
         return False
 
@@ -119,7 +119,7 @@ def _is_mentioned(body: str, candidate: re.Match[str], end: int) -> bool:
 
 
 def _take_candidate(body: str, candidate: re.Match[str], attempt: CallCollector, read_text: ReadText) -> int:
-    """Add the call that starts at a candidate to the collector, and return the position after it.
+    """Add the call that starts at a candidate to the collector `attempt`, and return the position after it.
 
     Raises:
         _NoCallError: the candidate is text, data or a call of an unknown tool.
@@ -220,7 +220,7 @@ def _take_named(body: str, candidate: re.Match[str], attempt: CallCollector) -> 
 
 
 def _find_tool(word: str, attempt: CallCollector) -> tuple[str, int] | None:
-    """Return the name of the tool in a word, and where the call begins in the word; None if no tool matches.
+    """Return the name of one of the collector's tools in a word, and where the call begins in it; None without one.
 
     Before and after the tool's name, the word may contain what is left of removed tokens: the end of a sentence
     (`Sure.f`), an id of nine characters (Mistral), a word of the protocol (`functions.f`, `commentaryf`).

@@ -153,7 +153,7 @@ class Marks:
         return next(starts, None)
 
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
-        """Return the profile with calls at this mark, or else the first profile with an unambiguous mark.
+        """Return the profile with calls at the mark at `start`, or else the first profile with an unambiguous mark.
 
         Return None if there is neither, or if the mark is in backticks and so only mentioned.
         """
@@ -234,7 +234,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
 def _take_calls(
     profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
 ) -> int:
-    """Collect the calls after a mark, and add the errors of unreadable calls to `failures`.
+    """Collect the calls after the mark at `start`, and add the errors of unreadable calls to `failures`.
 
     Return the position from which to search for further marks.
     """
@@ -310,10 +310,13 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
 
 
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
-    """Add reasoning to the collector, up to the end of the text if it is not closed. Return its end."""
+    """Add the reasoning that begins at `start` to the collector, and return its end.
+
+    Without a closing mark, reasoning extends to the end of the text.
+    """
     inside = start + len(thought.opens)
     closings = [(text.find(close, inside), close) for close in thought.closes]
-    # The first of the closing marks ends the reasoning. Without one, it lasts to the end of the text.
+    # The first of the closing marks ends the reasoning.
     end, close = min((closing for closing in closings if closing[0] >= 0), default=(len(text), ""))
 
     collector.add_thought(text[inside:end], text[start : end + len(close)])

@@ -144,7 +144,10 @@ class CallScanner(PythonScanner):
             self._takes_words = False
 
     def _quoted_text(self, prefix: str, quote: str, start: int) -> str:
-        """Read a text as Python does; if texts are not escaped, up to the first quote after which the value can end."""
+        """Read a text as Python does; if texts are not escaped, up to the first quote after which the value can end.
+
+        `start` is the position after the opening `quote`.
+        """
         if self._escaped:
             return super()._quoted_text(prefix, quote, start)
 

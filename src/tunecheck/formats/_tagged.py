@@ -183,7 +183,9 @@ class _ValueReader:
         """The end of the last closing tag that the value only mentions, or 0 if it mentions none."""
 
     def read(self, opening: re.Match[str]) -> tuple[str, int]:
-        """Return a value and the position after it: after its closing tag or, if that is missing, at the next argument.
+        """Return the value after an argument's opening tag, and the position after the value.
+
+        This position is after its closing tag or, if that is missing, at the next argument.
 
         Raises:
             UnreadableError: no closing tag follows.
@@ -218,9 +220,10 @@ class _ValueReader:
         return framed["value"] if framed else value, self._after_value
 
     def _find_closing_tag(self, start: int, key: str) -> None:
-        """Find the closing tag that precedes an argument or the call's end, and the last one that the value mentions.
+        """Find the closing tag of the value at `start`, and the last closing tag that the value only mentions.
 
-        Store the positions in `_value_end`, `_after_value` and `_mention_end`. `key` is the argument's name for errors.
+        An argument or the call's end follows the value's own tag. Store the positions in `_value_end`, `_after_value`
+        and `_mention_end`. `key` is the argument's name for errors.
 
         Raises:
             UnreadableError: there is no such closing tag.

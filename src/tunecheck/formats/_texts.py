@@ -378,9 +378,9 @@ _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
 def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector) -> int | None:
-    """Collect the calls of a list, `[f(a=1)]`, at the end of a line. Return its end, or None if the list is prose.
+    """Collect the calls of a list, `[f(a=1)]`, that begins at `opening` and ends a line. Return None if it is prose.
 
-    Prose is, for example, a link in Markdown or a remark in brackets.
+    Otherwise, return the end of the list. Prose is, for example, a link in Markdown or a remark in brackets.
 
     Raises:
         UnreadableError: the text is surely a list of calls, but cannot be read.

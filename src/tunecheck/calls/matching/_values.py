@@ -202,7 +202,7 @@ class ValueComparison:
         return self._steps_left >= 0
 
     def _value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two values, also inside objects and lists.
+        """Yield the differences of two values, also inside objects and lists. `spot` is their place and its schema.
 
         Once the comparison has reached its work limit, a value counts as different without being compared.
         """
@@ -219,7 +219,7 @@ class ValueComparison:
     # -- objects
 
     def _members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two objects' members."""
+        """Yield the differences of two objects' members. `spot` is the objects' place and its schema."""
         for name, value in expected.items():
             if name not in actual:
                 if not self._equals_absent(name, value, spot):
@@ -230,13 +230,19 @@ class ValueComparison:
         yield from self._unexpected_members(expected, actual, spot)
 
     def _unexpected_members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield a difference for each member that is not expected and does not equal an omitted one."""
+        """Yield a difference for each member that is not expected and does not equal an omitted one.
+
+        `spot` is the object's place and its schema.
+        """
         for name, value in actual.items():
             if name not in expected and not self._equals_absent(name, value, spot):
                 yield Difference((*spot.place, name), "unexpected", actual=value)
 
     def _equals_absent(self, name: str, value: JSON, spot: _Spot) -> bool:
-        """Return whether the policy treats this value as an omitted argument: null, or the schema's default."""
+        """Return whether the policy treats this value as an omitted argument: null, or the schema's default.
+
+        The value is that of the member `name` of an object. `spot` is the object's place and its schema.
+        """
         if value is None and self._policy.null_equals_absent:
             return True
 
@@ -244,7 +250,10 @@ class ValueComparison:
         return default is not None and self._is_default(value, default, spot.inside(name))
 
     def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
-        """Return whether the policy allows defaults and the value equals this one; False if there is no default."""
+        """Return whether the policy allows defaults and the value equals this one; False if there is no default.
+
+        `default` has the default as its only item. `spot` is the value's place and its schema.
+        """
         if default is None or not self._policy.use_defaults:
             return False
         return _is_empty(self._value(default[0], value, spot))
@@ -252,7 +261,10 @@ class ValueComparison:
     # -- lists of accepted values
 
     def _members_with_alternatives(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two objects' members, where each expected value is a list of accepted values."""
+        """Yield the differences of two objects' members, where each expected value is a list of accepted values.
+
+        `spot` is the objects' place and its schema.
+        """
         for name, accepted in expected.items():
             if name in actual:
                 yield from self._any_of(accepted, actual[name], spot.inside(name))
@@ -298,7 +310,7 @@ class ValueComparison:
         yield Difference(spot.place, "wrong", kind, expected, actual, any_of=True)
 
     def _accepted_value(self, expected: JSON, actual: JSON, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences from one accepted value.
+        """Yield the differences from one accepted value. `spot` is the value's place and its schema.
 
         The members of its objects are lists of accepted values again, as in BFCL's possible answers.
         """
@@ -316,8 +328,8 @@ class ValueComparison:
     def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
         """Yield the differences of two lists, item by item or, under the policy, in any order.
 
-        `compare` yields the differences of two items. The whole list is one difference if the lengths differ, if only
-        the order differs, or beyond the work limit.
+        `compare` yields the differences of two items, `spot` is the lists' place and its schema. The whole list is one
+        difference if the lengths differ, if only the order differs, or beyond the work limit.
         """
         if len(expected) != len(actual) or not self._spend(len(expected)):
             yield Difference(spot.place, "wrong", "other", expected, actual)

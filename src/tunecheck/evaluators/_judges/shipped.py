@@ -267,7 +267,7 @@ class DifferenceEvaluator(_CallsJudge):
         return "; ".join(part for part in parts if part)
 
     def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
-        """Return how the score contradicts the listed differences, or None if it fits them."""
+        """Return how the score contradicts the differences listed in the answer's `values`, or None if it fits them."""
         listed = _valid_differences(values)
         # Only a difference in wording may go with a score of 1.
         kind = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
@@ -279,7 +279,7 @@ class DifferenceEvaluator(_CallsJudge):
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        """Add the listed differences to the verdict; for a failed row, also as faults."""
+        """Add the differences listed in the answer's `values` to the verdict; for a failed row, also as faults."""
         # A user's prompt may list further keys, which are left out.
         kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
 

@@ -215,7 +215,7 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
 
 
 def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
-    """Return the positions of each word, in the order of the pairs."""
+    """Return the positions of each word, from pairs of a position and a word, in their order."""
     positions: _Positions = {}
     for position, word in words:
         positions.setdefault(word, []).append(position)
