@@ -235,9 +235,7 @@ class RunSettings:
 
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:
-            raise ConfigurationError(
-                "--until-decided does not work with --on: leave --on out (for more calls at once, raise --concurrency)"
-            )
+            raise ConfigurationError("--until-decided does not work with --on: leave --on out, and raise --concurrency")
 
     @property
     def folder(self) -> Path:

@@ -146,10 +146,10 @@ class _Outbox:
             self._changed.notify()
 
     def portions(self) -> Iterator[Portion]:
-        """Yield portions as they become available, and an empty one every few seconds, until the end.
+        """Yield portions as they become available, until the end; without output, an empty one after 2 seconds.
 
-        When the caller requests the next portion, the driver has read the previous one, but may not have journaled it
-        yet. So its calls count as in flight until the driver has read one more portion, which may be empty.
+        When the driver requests another portion, it has read the last one, but may not have journaled its calls. So
+        these count as in flight until the driver has read one more portion: without output, an empty one after 0.05 s.
         """
         is_last, previous = False, Portion()
         while not is_last:
@@ -216,10 +216,13 @@ class _LimitedCalls:
         self._shared, self._outbox = shared, outbox
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """Wait until a judge call may be in flight; return another task's answer, or None if the caller must call."""
+        """Wait until a judge call may be in flight; return another task's answer, or None if the caller must call.
+
+        `key` is the call's `call_key`.
+        """
         await self._outbox.begin("asked")
         found = None if self._shared is None else await self._shared.answer(key)
-        if found is not None:
+        if found is not None:  # the caller makes no call
             self._end()
         return found
 
@@ -259,7 +262,10 @@ class ChunkRunner:
         _remove_leftover_folders()
 
     def run(self, chunk: Chunk) -> Iterator[Portion]:
-        """Yield the output of a chunk's engine in portions; if the chunk is isolated, one row and stage after another.
+        """Yield the output of a chunk's engine in portions.
+
+        If the chunk is isolated, its rows run one after another, and each row stage by stage: the target, then each
+        evaluator.
 
         Raises:
             RunError: the run must stop, for example because the budget is spent or the endpoint refuses calls.

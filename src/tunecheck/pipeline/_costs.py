@@ -87,7 +87,10 @@ def expected_usage(request_length: int, output_limit: int | None, answer_length:
 
 
 def usage_with_estimates(made: CallsMade) -> Usage:
-    """Return the tokens of calls: the reported ones, plus estimates from the characters of calls without counts."""
+    """Return the tokens of calls: the reported ones, plus estimates for the calls without reported tokens.
+
+    For these, `made.asked` and `made.answered` are the numbers of characters of requests and answers.
+    """
     input_tokens = (made.input_tokens or 0) + tokens_in(made.asked)
     return Usage(input_tokens, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
 
@@ -141,7 +144,8 @@ class Spending:
         """
         currencies = {currency for currency, _ in self.costs}
         currency = currencies.pop() if not self.unpriced and len(currencies) == 1 else None
-        # True: calls whose tokens the service counted. False: calls whose tokens are estimated.
+        # True: calls whose tokens the service counted. False: calls whose tokens are estimated. The sums are used only
+        # if there is one currency.
         sums = {counted: math.fsum(costs) for (_, counted), costs in self.costs.items()}
 
         entry: dict[str, JSON] = {
@@ -159,10 +163,9 @@ class Spending:
 
 
 def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
-    """Return the cost in an entry of metrics.json as text: `0.0103 USD`.
+    """Return the cost in an entry of metrics.json as text: `0.0103 USD`, or `0.01 + about 0.02 USD` with an estimate.
 
-    `0.01 + about 0.02 USD` if a part is estimated, `unknown` if token counts are missing, None without a price. `form`
-    is the format of a number.
+    Without a cost, return `unknown` if token counts are missing, else None. `form` is the format of a number.
     """
     cost = spent.get("cost")
     if isinstance(cost, (int, float)):
@@ -203,13 +206,16 @@ class _CostRatio:
     actual: float = 0.0
 
     def correct(self, expected: float) -> float:
-        """Return an expected cost, corrected by the actual costs of earlier calls, if there were any."""
+        """Return an expected cost, corrected by the actual costs of earlier calls, if there were any.
+
+        After earlier calls, an expected cost of 0 counts as 1.
+        """
         if not self.expected:
             return expected
         return (expected or 1.0) * self.actual / self.expected
 
     def learn(self, expected: float, actual: float) -> None:
-        """Include a call's expected and actual cost in the moving average."""
+        """Include a call's expected and actual cost in the moving average; an expected cost of 0 counts as 1."""
         # One call says little: the first expectation counts like a call, with the higher of the two costs.
         if expected and not self.expected:
             self.expected, self.actual = expected, max(expected, actual)
@@ -250,7 +256,8 @@ class Budget:
     async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
         """Reserve a call's expected cost while it runs; the caller adds its actual cost to the yielded reservation.
 
-        Waits until the budget allows the call. The actual cost corrects later estimates for the same `name`.
+        Waits until the budget allows the call. The actual cost corrects later estimates for the same `name`. Without a
+        limit, nothing is reserved.
 
         Raises:
             StopRunError: the call would exceed the limit.
@@ -259,7 +266,8 @@ class Budget:
             yield Reservation()
             return
 
-        # Until the cost of a call is known, many concurrent calls could far exceed the limit.
+        # Until the cost of a call is known, calls run one at a time, because many could far exceed the limit. The
+        # amount is computed anew after each wait, because finished calls correct it.
         ratio = self._ratios[name]
         while self._exceeds(amount := ratio.correct(expected)) or (self._reservations and self._serial_calls_left):
             if not self._reservations:  # no call in flight can release any amount
@@ -329,6 +337,7 @@ def report_unanswered(report: Callable[[Usage], object]) -> Iterator[None]:
         else:  # a user's class makes the call in a thread
             pending.append(usage)
 
+    # Endpoints call the function in this variable.
     token = ON_UNANSWERED.set(receive)
     try:
         yield

@@ -117,7 +117,7 @@ class Engine:
         If the run stopped because enough rows decide the comparison, `run` returns as usual.
 
         Raises:
-            RunError: `stop` was called, also because of an error; finished work is in the journal.
+            BaseException: the reason that `stop` got, for example a RunError; finished work is in the journal.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -267,6 +267,7 @@ class Engine:
             if state.group is not None:  # rows that wait for the previous one of their group must not fill the window
                 most_rows = _GROUPED_WINDOW
 
+            # After a burst of rows or a long time of reading, other tasks run.
             if self.tally.read % _BURST == 0 or time.monotonic() - turn_began > _TURN_S:
                 await asyncio.sleep(0)
                 if self._rows_in_progress >= most_rows:
@@ -403,7 +404,7 @@ class Engine:
         An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
         be bound. Verdicts that only the parent run has are journaled again.
         """
-        arguments_by_evaluator: list[queues.Arguments] = []
+        arguments_by_evaluator: list[queues.Arguments] = []  # filled below; the entry and the readings share the list
         # Evaluators that change no arguments share the readings of the row's texts.
         readings = RowCache(arguments_by_evaluator) if queue.evaluators[0].pure else None
         entry = queues.QueueEntry(arguments_by_evaluator, readings, state)
@@ -519,10 +520,11 @@ class Engine:
         verdicts: RowVerdicts = {}
 
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
-            # Some values have no JSON form. The others count. If none of them can, the evaluator has failed.
+            # Some values were lost, because they have no JSON form. If no remaining value counts, there is a failure,
+            # too. It does not remove the output.
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
-                state.outputs[evaluator.name] = outcome.output  # a failure does not remove the output
+                state.outputs[evaluator.name] = outcome.output
                 outcome = outcome.failure or outcome.output
 
             if isinstance(outcome, Failure):
@@ -543,7 +545,7 @@ class Engine:
         error = structs.replace(error, message=str(ALL_SECRETS.answer(error.message)))
         state.errors[stage] = error
 
-        if error.type == UntrustedError.__name__:
+        if error.type == UntrustedError.__name__:  # the row names a file that it may not use
             self.tally.remarks.refused[error.message] += 1
 
         try:

@@ -115,7 +115,10 @@ class RowsView(Sequence[ResultRow]):
         return row
 
     def loaded(self) -> Sequence[ResultRow]:
-        """Return the rows as a list if they fit in memory (100,000 rows, 64 MiB); else return this view."""
+        """Return the rows as a list if they fit in memory; else return this view.
+
+        Up to 100,000 rows fit, if their file has at most 64 MiB, or at most 4 KiB for each row.
+        """
         fits = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
         return list(self) if fits else self
 
@@ -442,7 +445,8 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
     groups: dict[str, str] = {}
     for fault in faults:
         first_line = _first_line(reason) if fault.code == "own" else ""
-        groups[_OWN_PREFIX + first_line if first_line else fault.code] = first_line or title(fault.code)
+        key = f"{_OWN_PREFIX}{first_line}" if first_line else fault.code
+        groups[key] = first_line or title(fault.code)
     return groups
 
 
@@ -453,7 +457,7 @@ def _first_line(reason: str) -> str:
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield for each error of a row: its stage, its type, its pattern, and its whole message.
+    """Yield for each error of a row: its stage (`target`, or an evaluator's name), type, pattern and whole message.
 
     The pattern groups errors of one kind: the message without numbers, quotations and the row's id. For example,
     `KeyError: 'city' in row-12` has the pattern `KeyError: … in …`.
@@ -520,7 +524,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 
     Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets a
     leading apostrophe, because it may be model output; `text_of_cell` removes it. A cell is cut at `LONGEST_CELL`
-    characters, a data cell at `LONGEST_INPUT`, with a note.
+    characters, a data cell at `LONGEST_INPUT`, with a note. Columns after the first 16,384 are left out.
     """
     columns = columns[:MAX_COLUMNS]
     limits = [(column, LONGEST_INPUT if column.startswith("inputs.") else LONGEST_CELL) for column in columns]
@@ -606,5 +610,6 @@ def write_azure_results(
         for number, row in enumerate(rows):
             file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
 
+        # The other keys continue the object that has begun, so they are written without their own brace.
         rest = dumps_line({"metrics": dict(metrics), "studio_url": studio_url})
         file.write(b"\n], " + rest.removeprefix(b"{"))

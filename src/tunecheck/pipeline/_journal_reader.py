@@ -98,6 +98,7 @@ class _ByRow:
 
     def find(self, _: str | None, index: int) -> _Place | None:
         """Return the place of the record of the row with this index, or None; the hash is ignored."""
+        # Offsets are kept plus 1; 0 means that there is no record.
         offset = self._far_offsets.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
         return _Place(offset - 1, index) if offset else None
 
@@ -230,7 +231,10 @@ class JournalReader:
             self._damage = self._read_all(WholeRecords(path, self._file, at_least))
 
     def _read_all(self, records: WholeRecords) -> Damage:
-        """Read the whole journal once, keep the offsets of its records, and return the damage."""
+        """Read the whole journal once, keep the offsets of its records, and return the damage.
+
+        A record has the keys `k` (kind), `h` (hash of the inputs) and `i` (row index).
+        """
         decode = msgspec.json.Decoder(_Record).decode
         for offset, line in records:
             try:
@@ -257,7 +261,10 @@ class JournalReader:
         return records.damage
 
     def _add_record(self, record: _Record, index: int, offset: int) -> None:
-        """Add the offset of a row's answer, part of an answer, or error; ignore answers if they are not reused."""
+        """Add the offset of a row's answer, part of an answer, or error; ignore answers if they are not reused.
+
+        `record.k` is the record's kind, `record.h` the hash of its inputs, `index` the row's index.
+        """
         if record.k == "answer" and self._reads_answers:
             self._answers.add(record.h, _Place(offset, index))
             self._steps.pop(index, None)  # the answer includes all its parts
@@ -280,7 +287,7 @@ class JournalReader:
         if record.get("h") != input_hash or not isinstance(columns, dict):
             return None
 
-        # The value of the column `same` is not recorded, because it is equal to `response`.
+        # `same` names a column that is not recorded, because it equals `response`. The first columns keep their order.
         if (same := record.get("same")) in FIRST_COLUMNS:
             first = {name: columns.get(name) for name in FIRST_COLUMNS}
             columns = {**first, str(same): columns.get("response"), **columns}
@@ -335,7 +342,10 @@ class JournalReader:
         return columns if isinstance(columns, dict) else None
 
     def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the calls that this run paid for; equal calls by several workers are yielded separately."""
+        """Yield the evaluator, the answer's columns, the cost and the currency of each call that this run paid for.
+
+        Cost and currency are None if unknown. Equal calls by several workers are yielded separately.
+        """
         for offset in self._paid_offsets:
             record = self._read(offset)
             # `e` is null if another run has paid for the call.
@@ -390,9 +400,10 @@ class JournalReader:
         return f"{damage}, so up to {plural(calls, 'call')} may be lost{of_rows}"
 
     def _rows_without_answer(self, rows: int) -> Iterator[int]:
-        """Yield the indices of rows with a lost answer: verdicts or the finished run name them, but no answer does.
+        """Yield the indices of rows that are in the finished run or were judged, but have no recorded answer.
 
-        `rows` is the number of rows of the finished run. Rows on which the target failed have lost nothing.
+        `rows` is the number of rows of the finished run. Rows on which the target failed need no answer. Yield nothing
+        if answers are not read, or if records are found by content.
         """
         if not self._reads_answers or not isinstance(self._answers, _ByRow):
             return
@@ -425,7 +436,8 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
     found: dict[int, tuple[str, Output]] = {}
     with raise_as(ConfigurationError, path, "the run's records cannot be read"), open_regular(path) as file:
         for _, line in WholeRecords(path, file):
-            for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
+            rows = _read_leniently(line).rows if line.startswith(_VERDICTS) else []
+            for index, verdicts in rows:
                 inputs, output = verdicts.get(evaluator, (None, None))
                 if inputs is not None and isinstance(output, dict):
                     found[index] = inputs, output

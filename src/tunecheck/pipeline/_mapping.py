@@ -30,7 +30,7 @@ from tunecheck.pipeline._scoring import Binder, BoundEvaluator, Constant, Mapped
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], str]) -> dict[str, Mapped]:
-    """Parse one layer of a mapping; `where` is its place for errors, or returns the place of a parameter.
+    """Parse one layer of a mapping; `where` tells errors its place, or returns the place of one parameter.
 
     Raises:
         ConfigurationError: a value looks like a reference but is not valid, or has no JSON form; the text names the
@@ -40,8 +40,10 @@ def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], st
     return {name: _parse_value(value, f"{place(name)}, parameter {name!r}") for name, value in mapping.items()}
 
 
-def _parse_value(value: object, where: str) -> Mapped:
-    """Return one value of a mapping: a Reference for a text with `${…}`, else a Constant. `where` is its place.
+def _parse_value(value: object, parameter: str) -> Mapped:
+    """Return one value of a mapping: a Reference for a text with `${…}`, else a Constant.
+
+    `parameter` names the mapping and the parameter in errors.
 
     A text such as `data.question` is a mistake: the `${}` are missing. So is `${inputs.question}`, which names a column
     of the results.
@@ -52,12 +54,12 @@ def _parse_value(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{where}: {shown!r} is a fixed text: to use the column, write '${{{shown}}}'")
+            raise ConfigurationError(f"{parameter}: {shown!r} is a fixed text: to use the column, write '${{{shown}}}'")
 
         try:
             return Constant(plain(value))
         except TypeError as error:
-            raise ConfigurationError(f"{where}: the value is neither a reference nor JSON: {error}") from None
+            raise ConfigurationError(f"{parameter}: the value is neither a reference nor JSON: {error}") from None
 
     reference = read_reference(value.strip())
     if reference is not None:
@@ -69,7 +71,7 @@ def _parse_value(value: object, where: str) -> Mapped:
             hint = f"; did you mean {shown.replace(wrong, right)!r}?"
             break
 
-    raise ConfigurationError(f"{where}: {shown!r} is not a reference{hint}")
+    raise ConfigurationError(f"{parameter}: {shown!r} is not a reference{hint}")
 
 
 def read_reference(text: str) -> Reference | None:
@@ -96,7 +98,7 @@ def read_layers(
     declared: Mapping[str, object],
     declared_for: Callable[[str], Mapping[str, object]] = lambda name: {},
 ) -> MappingLayers:
-    """Return the merged mapping of each evaluator; `target` has only its own layer.
+    """Return the merged mapping of each evaluator, of `default`, and of `target`, which has only its own layer.
 
     `config` is Azure's `evaluator_config`: `{"default": {"column_mapping": {…}}}`, or the older `{"default": {…}}`.
     `declared` is the data set's mapping for all evaluators, `declared_for` returns its mapping for one evaluator.
@@ -109,11 +111,10 @@ def read_layers(
         raise ConfigurationError(f"evaluator_config must be a dict of evaluators, not of type {type(config).__name__}")
 
     configured = {str(name): configured_mapping(config, name) for name in config or {}}
+    known = [*names, "default"]
     for name in configured:
-        if name not in names and name != "default":
-            raise ConfigurationError(
-                f"evaluator_config names an unknown evaluator {name!r}{did_you_mean(name, [*names, 'default'])}"
-            )
+        if name not in known:
+            raise ConfigurationError(f"evaluator_config names an unknown evaluator {name!r}{did_you_mean(name, known)}")
 
     base = parse_mapping(declared, "the data set's column_mapping")
     base |= parse_mapping(configured.get("default", {}), "evaluator_config['default']")
@@ -129,7 +130,7 @@ def read_layers(
 
 
 def path_in_data(layer: Mapping[str, Mapped], parameter: str) -> ValuePath | None:
-    """Return the path in the data to which a layer maps a parameter; None if it maps it to nothing there."""
+    """Return the path in the data to which a layer maps a parameter; None if the layer maps it to no data."""
     entry = layer.get(parameter)
     return entry.steps if isinstance(entry, Reference) and entry.source == "data" else None
 
@@ -164,18 +165,20 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
 # -- binding and checking parameters
 
 
-def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
-    """Return the binder that builds an evaluator's arguments for each row; `what` names the evaluator in errors.
+def make_binder(
+    signature: Signature, mapping: Mapping[str, Mapped], owner: str, *, only_mapped: bool = False
+) -> Binder:
+    """Return the binder that builds the arguments of an evaluator or of the target for each row.
 
-    An evaluator with `**kwargs` gets every column. With `only_mapped`, optional parameters get a value only if the
-    mapping names them.
+    `owner` names the evaluator or target in errors, for example `evaluator 'judge'`. One with `**kwargs` gets every
+    column. With `only_mapped`, optional parameters get a value only if the mapping names them.
     """
     if signature.takes_any:
         # `**kwargs` also takes mapped names that are no parameters: as optional ones (False).
         choices = [{**given, **{name: False for name in mapping if name not in given}} for given in signature.choices]
         signature = Signature(choices, takes_any=True)
     own = {name: mapped for name, mapped in mapping.items() if name in signature}
-    return Binder(signature, own, only_mapped, what)
+    return Binder(signature, own, only_mapped, owner)
 
 
 def check_binding(binder: Binder, columns: frozenset[str], target_columns: frozenset[str] | None) -> None:
@@ -188,43 +191,47 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
         ConfigurationError: a mapping names an unknown column, the name of a column stands as a constant text, or a
         required parameter has no column.
     """
-    what, choices = binder.what, binder.signature.choices
+    owner, choices = binder.owner, binder.signature.choices
     for name, mapped in binder.mapping.items():
-        where = f"{what}, parameter {name!r}"
+        parameter = f"{owner}, parameter {name!r}"
         if isinstance(mapped, Reference):
-            _check_reference(mapped, where, columns, target_columns)
+            _check_reference(mapped, parameter, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{where}: {mapped.value!r} is a fixed text: to use the column, write '${{data.{mapped.value}}}'"
+                f"{parameter}: {mapped.value!r} is a fixed text: to use the column, write '${{data.{mapped.value}}}'"
             )
 
     if target_columns is None:
         return  # the columns of a function's answer are known only after a call
 
+    # Each choice is a parameter list, and maps a name to True if the parameter is required.
     supplied = binder.mapping.keys() | columns | target_columns
     missing_by_choice = [[name for name in choice if choice[name] and name not in supplied] for choice in choices]
-    if not all(missing_by_choice):
+    if not all(missing_by_choice):  # one parameter list lacks nothing
         return
 
     # With overloads, the message names the columns that the first parameter list lacks.
     missing = missing_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
-        f"{what} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python "
+        f"{owner} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python "
         f"column_mapping={{{missing[0]!r}: '${{data.COLUMN}}'}}) with one of {', '.join(known) or 'no columns'}"
     )
 
 
 def _check_reference(
-    mapped: Reference, where: str, columns: frozenset[str], target_columns: frozenset[str] | None
+    mapped: Reference, parameter: str, columns: frozenset[str], target_columns: frozenset[str] | None
 ) -> None:
-    """Check that the column of a reference exists, as far as the columns are known; `where` names the parameter.
+    """Check that the column of a reference exists; `parameter` names the owner and the parameter in errors.
+
+    `columns` are those of the data. `target_columns` are empty without a target, and None if they are unknown; then
+    columns of the target are not checked.
 
     Raises:
         ConfigurationError: there is no such column, or the reference needs a target and the run has none.
     """
     if mapped.source == "target" and target_columns == frozenset():
-        raise ConfigurationError(f"{where}: {mapped.text} needs a target, but this run has none: use ${{data.…}}")
+        raise ConfigurationError(f"{parameter}: {mapped.text} needs a target, but this run has none: use ${{data.…}}")
 
     known = columns if mapped.source == "data" else target_columns
     if known is None:
@@ -235,17 +242,18 @@ def _check_reference(
     column = str(mapped.steps[0])
     if known.isdisjoint(itertools.accumulate(names, "{}.{}".format)):
         raise ConfigurationError(
-            f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}"
+            f"{parameter}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}"
         )
 
 
 # -- reading signatures
 
 
-def read_signature(function: Callable[..., object], what: str) -> Signature:
-    """Return the signature of a function or of an instance's `__call__`; `what` names it in errors.
+def read_signature(function: Callable[..., object], owner: str) -> Signature:
+    """Return the signature of a function or of an instance's `__call__`.
 
-    A function with overloads has one choice of parameters for each overload.
+    `owner` names the evaluator or target in errors, for example `evaluator 'judge'`. A function with overloads has one
+    choice of parameters for each overload.
 
     Raises:
         ConfigurationError: a required parameter is positional-only, or the parameters cannot be determined.
@@ -253,14 +261,14 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     overloads = _declared_signatures(function) or _overloads(function)
     if overloads:
         # Overloads list every parameter that they take: `**kwargs` in one of them admits no other.
-        return Signature([_parameters(overload, what)[0] for overload in overloads])
+        return Signature([_parameters(overload, owner)[0] for overload in overloads])
 
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"the parameters of {what} cannot be read: wrap it in a function") from None
+        raise ConfigurationError(f"the parameters of {owner} cannot be read: wrap it in a function") from None
 
-    choice, takes_any = _parameters(signature, what)
+    choice, takes_any = _parameters(signature, owner)
     return Signature([choice], takes_any)
 
 
@@ -284,11 +292,11 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
     return [signature.replace(parameters=list(signature.parameters.values())[1:]) for signature in signatures]
 
 
-def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
+def _parameters(signature: inspect.Signature, owner: str) -> tuple[dict[str, bool], bool]:
     """Return the parameters by name (True if required), and True if `**kwargs` takes all others.
 
-    `what` names the callable in errors. For `(response, query=None, **kwargs)`, these are `{"response": True, "query":
-    False}` and True.
+    For `(response, query=None, **kwargs)`, these are `{"response": True, "query": False}` and True. `owner` names the
+    evaluator or target in errors.
 
     Raises:
         ConfigurationError: a required parameter is positional-only, so it cannot be given by name.
@@ -300,7 +308,7 @@ def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
-            raise ConfigurationError(f"{what}: {parameter.name!r} is positional-only: remove / from the signature")
+            raise ConfigurationError(f"{owner}: {parameter.name!r} is positional-only: remove / from the signature")
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             choice[parameter.name] = parameter.default is parameter.empty
     return choice, takes_any
@@ -378,9 +386,10 @@ def declared_metrics(function: object) -> list[MetricEntry]:
 
 
 def _needs_target(binder: Binder, target_columns: frozenset[str] | None) -> bool:
-    """Return True if the evaluator may read a column of the target's answer; it is then not called without one.
+    """Return True if the evaluator may read a column of the target's answer; it is then not called without an answer.
 
-    It may do so through the mapping, or because the target has a column of the parameter's name.
+    It may do so through the mapping, or because the target has a column of the parameter's name. If the target's
+    columns are unknown (None), they may have any parameter's name.
     """
     sources = {mapped.source for mapped in binder.mapping.values() if isinstance(mapped, Reference)}
     unmapped = {name for choice in binder.signature.choices for name in choice if name not in binder.mapping}
@@ -399,10 +408,10 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
         try:
             evaluator = evaluator()
         except TypeError as error:
-            raise ConfigurationError(f"evaluator {name!r} needs arguments: pass an instance ({error})") from None
+            raise ConfigurationError(f"evaluator {name!r} needs arguments ({error}): pass an instance") from None
         except Exception as error:  # noqa: BLE001 - a user's class may raise anything
             raise ConfigurationError(
-                f"evaluator {name!r} is a class that cannot be instantiated: {type(error).__name__}: {error}"
+                f"evaluator {name!r} cannot be instantiated ({type(error).__name__}: {error}): pass an instance"
             ) from error
 
     if not callable(evaluator):

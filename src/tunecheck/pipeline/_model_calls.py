@@ -88,6 +88,7 @@ class ReusableResult(NamedTuple, Generic[Value]):
 
 def _first_result(own: Value | None, of_parent: Value | None, *, is_new: bool = False) -> ReusableResult[Value] | None:
     """Return this run's result, else the parent run's, or None; `is_new`: this session has computed the run's own."""
+    # If the parent run has a result, too, this run's own one is a copy of it.
     was_inherited = of_parent is not None
     if own is not None:
         return ReusableResult(own, is_inherited=False, paid_elsewhere=was_inherited, reused=was_inherited or not is_new)

@@ -54,7 +54,11 @@ class RandomOrder:
         enough: Callable[[Sequence[RowState]], bool],
         is_useful: Callable[[Sequence[Row]], bool],
     ) -> None:
-        """Group the rows into units by `label` and shuffle them with the seed; units that are not useful come last."""
+        """Group the rows into units by `label` and shuffle them with the seed; units that are not useful come last.
+
+        Rows with equal labels form a unit. `enough` gets the finished rows of a unit, and returns True if the run may
+        stop. `is_useful` gets a unit's rows.
+        """
         units: dict[Hashable, list[Row]] = {}
         for row in rows:
             units.setdefault(label(row), []).append(row)
@@ -87,7 +91,7 @@ class RandomOrder:
     def settle(self, state: RowState) -> Iterator[RowState]:
         """Add a finished row; yield the rows of each unit that is now finished, if all units before it are, too.
 
-        After each unit, `enough` decides whether the run may stop. Once it may, yield nothing.
+        After each unit, `enough` decides whether the run may stop. Once the run may stop, yield nothing.
         """
         self._waiting.setdefault(self._unit_of[state.row.index], []).append(state)
         # A unit that finishes may release several later ones, which have waited for it.

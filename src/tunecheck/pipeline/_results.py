@@ -189,7 +189,7 @@ class ResultsWriter:
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
 
-        self._starts[index] = self._end + 1
+        self._starts[index] = self._end + 1  # 0 marks a missing row
         self._file.write(line)
         self._end += len(line)
         return failure
@@ -202,7 +202,7 @@ class ResultsWriter:
         """
         self._file.close()
 
-        # A run that stopped early has no results for some rows.
+        # A run that stopped early has no results for some rows. Their start is 0, all others are offsets plus 1.
         if 0 in self._starts:
             self.indices = [index for index, start in enumerate(self._starts) if start]
 
@@ -280,7 +280,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._rows = rows
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
-        # list() calls __len__ before the first step, and the rows should be read once.
+        # list() calls __len__ first, which reads all outputs into `_all`. They need not be read again.
         yield from vars(self).get("_all") or self._read()
 
     def _read(self) -> Iterator[EvaluatorRow]:
@@ -336,7 +336,7 @@ class OwnAggregates:
         executor = self._executors.get(name) or self._open_executor(evaluator)
         self._loop = self._loop or LoopThread("aggregate")  # the caller may already run an event loop
         reply = self._loop.submit(executor.run([Work([{"rows": rows, "keys": keys}], None)])).result()
-        outcome = reply.outcomes[0][0]
+        outcome = reply.outcomes[0][0]  # of the only work and the only evaluator
 
         if isinstance(outcome, Failure):
             self.errors.setdefault(name, outcome)
@@ -545,6 +545,7 @@ class Aggregator:
 
         `rows` are read again only for evaluators with their own `__aggregate__`.
         """
+        # The cells of any one column have all rows.
         all_cells = [*next(iter(self._cells.values())).values()]
         counted = self._counted_metrics(all_cells)
         overall = self._metrics(all_cells, rows, counted)
@@ -590,13 +591,13 @@ class Aggregator:
 def _group_value(state: RowState, column: str) -> str | None:
     """Return a row's value of a grouping column as text of at most 200 characters; None without a value.
 
-    The column `row_kind` is not in the data: its value is the row's computed kind. A text is unchanged, any other value
-    becomes JSON, or the name of its type if it has no JSON form.
+    The column `row_kind` is not in the data: its value is the row's computed kind. A value that is no text becomes
+    JSON, or the name of its type if it has no JSON form.
     """
     value = state.kind if column == "row_kind" else state.row.values.get(column)
 
     if value is None or isinstance(value, str):
-        return value and value[:_LONGEST_VALUE]
+        return None if value is None else value[:_LONGEST_VALUE]
 
     try:
         return dumps(value).decode()[:_LONGEST_VALUE]
@@ -653,13 +654,13 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
     readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
     passed: Counter[tuple[str, str]] = Counter()
     judged: dict[str, Counter[str]] = {reader.name: Counter() for reader in readers}
-    made: Counter[str] = Counter()
+    trial_counts: Counter[str] = Counter()
 
     for row in rows:
         item = str(row.get(f"inputs.{SOURCE_ID}"))
         if not is_trial(str(row["row_id"]), item):
             return {}
-        made[item] += 1
+        trial_counts[item] += 1
 
         for reader in readers:
             if (word := reader.word(row)) in ("pass", "fail"):
@@ -668,12 +669,12 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
                 judged[reader.name][item] += 1
 
     metrics: dict[str, JSON] = {}
-    times = max(made.values(), default=1)
-    powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # few enough for a table
+    most_trials = max(trial_counts.values(), default=1)
+    powers = [2**power for power in range(_MOST_POWERS) if 2**power < most_trials]  # few enough for a table
 
     for name, items in judged.items():
         trials = [(passed[name, item], count) for item, count in items.items()]
-        for k in [*powers, times] if trials and times > 1 else ():
+        for k in [*powers, most_trials] if trials and most_trials > 1 else ():
             metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
             metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)
     return metrics

@@ -267,7 +267,7 @@ class FailedAnswer:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
             self.response, self.columns = _last_item(columns["result"], number), _turn_columns(columns, number)
 
-        lacks_call = not self.codes.isdisjoint(_WITHOUT_CALL - {"unreadable_call"})
+        lacks_call = bool(self.codes & (_WITHOUT_CALL - {"unreadable_call"}))  # a fault says that a call is missing
         self.expects_call = lacks_call or (kind == "call" and turns is None)
         self.expects_text = kind == "answer" and turns is None
 
@@ -288,11 +288,14 @@ class FailedAnswer:
 
     @property
     def echoes_prompt(self) -> bool:
-        """True if the response is a text that begins with a message of the prompt, or with the whole prompt."""
+        """True if the response is a text that begins with a message of the prompt, or with the whole prompt.
+
+        The whole prompt begins with tokens of a chat template; a message of the prompt follows a token of the user.
+        """
         text = self.response if isinstance(self.response, str) else ""
         body = _BEFORE_PROMPT.sub("", text)
         turn = _USER_TURN.search(text) if body != text else None  # a template may begin with words of its own
-        return any(body.startswith(said) or (turn and said in text[turn.end() :]) for said in self.prompt)
+        return any(body.startswith(message) or (turn and message in text[turn.end() :]) for message in self.prompt)
 
     @property
     def has_reasoned(self) -> bool:
@@ -302,7 +305,7 @@ class FailedAnswer:
 
 
 def _prompt_texts(row: Mapping[str, object]) -> list[str]:
-    """Return the texts of a row's system and user messages, of all turns; a short one such as "Hello" is left out."""
+    """Return the texts of a row's system and user messages, of all turns; texts under 10 characters are left out."""
     # A column holds messages, or turns that are lists of messages.
     parts = [part for value in row.values() if isinstance(value, list) for part in value]
     messages = [item for part in parts for item in (part if isinstance(part, list) else [part])]
@@ -491,15 +494,15 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
     """Yield the name (None if unreadable) and the arguments of each call that has its arguments as a text.
 
     Calls are written as `{"function": {"name": "f", "arguments": "{}"}}`, as `{"name": "f", "arguments": "{}"}`, or as
-    `{"f": "{}"}`, the form of the leaderboard's results.
+    `{"f": "{}"}`, the form of the leaderboard's results. In the first two forms, missing arguments are an empty text.
     """
     listed = response if isinstance(response, list) else []
 
     for item in (item for item in listed if isinstance(item, dict)):
         function = item.get("function", item)
         if isinstance(function, dict) and ("arguments" in function or "function" in item):
-            arguments = function.get("arguments")
-            name, arguments = function.get("name"), "" if arguments is None else arguments
+            given = function.get("arguments")
+            name, arguments = function.get("name"), ("" if given is None else given)
         else:
             name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
 
@@ -573,7 +576,7 @@ def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
 
     is_whole = "tool_calls" in answer.columns or not answer.columns  # not one step of a conversation
     # The text has a call, and an evaluator missed one.
-    if name and answer.is_text and is_whole and not answer.codes.isdisjoint(_WITHOUT_CALL):
+    if name and answer.is_text and is_whole and answer.codes & _WITHOUT_CALL:
         yield Fault(code="call_left_in_text", call=name, message=f"its form is {answer.reading.format}")
 
     yield from islice(_name_faults(answer), 1)  # similarity search is slow, and one fault is enough
@@ -596,7 +599,7 @@ def _name_faults(answer: FailedAnswer) -> Iterator[Fault]:
         tool = tools.get(plain_name(name))
         if tool is None:
             yield name_fault(name, answer.tools)
-        elif not answer.codes.isdisjoint(_NAME_FAULTS):  # evaluators may accept this spelling
+        elif answer.codes & _NAME_FAULTS:  # evaluators may accept this spelling
             change = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {change}")
 
@@ -613,7 +616,7 @@ def name_fault(name: str, tools: Collection[str]) -> Fault:
     for tool in tools:
         # Most of many tools are not part of the name: for those, no pattern is compiled.
         added = re.fullmatch(_DECORATED.format(re.escape(tool)), name) if tool and tool in name else None
-        if added is not None:
+        if added is not None:  # its groups are the texts before and after the tool's name
             code = "decorated_name.token" if "<" in f"{added[1]}{added[2]}" else "decorated_name"
             words = f"{name} is not among the tools; perhaps it is {tool} with added characters"
             return Fault(code=code, call=name, expected=tool, message=words)
@@ -640,8 +643,8 @@ def _wrapping_faults(answer: FailedAnswer) -> Iterator[Fault]:
 def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield `doubled_call` for calls with equal ids, and `loop` for calls made too often.
 
-    A loop is a call made at least three times, and more often than the ground truth names it. Ids that hold the
-    function's name are written by the model, such as `functions.f:0`. An id of several different calls says nothing.
+    A loop is a call made at least three times, and more often than the ground truth names it. Two kinds of ids are
+    ignored: those with the function's name (`functions.f:0`), which the model writes, and those of different calls.
     """
     copies = Counter((call.id, call.name, canonical(call.arguments)) for call in answer.reading.calls)
     different = Counter(call_id for call_id, _, _ in copies)

@@ -135,13 +135,13 @@ class Binder:
     """Builds the keyword arguments of one call from a row's data columns and target columns.
 
     `mapping` has only parameters of the callable. `only_mapped`: optional parameters get a value only if the mapping
-    names them. `what` names the callable in errors; binders that differ only in `what` are equal.
+    names them. `owner` names the evaluator or target in errors; binders that differ only in `owner` are equal.
     """
 
     signature: Signature
     mapping: Mapping[str, Mapped]
     only_mapped: bool
-    what: str = field(compare=False)
+    owner: str = field(compare=False)
 
     def __call__(self, data: RowValues, target: RowValues) -> dict[str, object]:
         """Return the arguments for one row, for the first parameter list whose required columns the row has.
@@ -193,7 +193,7 @@ class Binder:
                     reason = f"is mapped to {mapped.text}, but this row has no such value"
                 else:
                     reason = "has no mapping, and this row has no column of that name"
-                raise ColumnMissingError(f"{self.what}: parameter {name!r} {reason}")
+                raise ColumnMissingError(f"{self.owner}: parameter {name!r} {reason}")
         return arguments
 
 
@@ -406,7 +406,7 @@ def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], s
 def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
     """Return a function that reads a parameter's value from a row's data and target columns; None without a value.
 
-    Without a mapping, the value is that of the data's column of this name, else of the first of `columns`.
+    Without a mapping, the data's column of this name counts, else the first of `columns` that has a value.
     """
     if (mapped := mapped_reader(layers, parameter)) is not None:
         return mapped
@@ -442,6 +442,7 @@ def _turns_contain_call(value: list[object]) -> bool:
     if len(turns) < len(value):
         return False
 
+    # Texts that hold no calls need not be read.
     items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
     # In brackets, a bare call is read as a call, and not as prose.
     return any(_contains_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
@@ -560,7 +561,7 @@ def as_output(result: object, name: str) -> Output | Partial:
             continue
 
         if len(dumps(plain_value)) > _MOST_BYTES:
-            raise ValueError(f"{name}.{plain_key} is larger than 16 MB: return less for one row")
+            raise ValueError(f"the value of {name}.{plain_key} is larger than 16 MB: return less for one row")
 
         output[plain_key] = plain_value
         # A number that is not finite becomes null without an error.
@@ -591,8 +592,9 @@ def _check_number(result: object) -> object:
 def _scoring_failure(output: Output, lost: Mapping[str, str], not_finite: Sequence[str], name: str) -> Failure | None:
     """Return the error that excludes a row with null values from the metrics, or None if the row still counts.
 
-    The row is excluded if a metric with a verdict is not finite, or if no value is left. Set the `_result` and
-    `_passed` keys of metrics that are not finite to null in `output`.
+    The row is excluded if a metric with a verdict is not finite, or if no value is left. A metric has a verdict if it
+    has a `_result`, or is named like the evaluator (`name`). Set the `_result` and `_passed` keys of metrics with a
+    verdict that are not finite to null in `output`.
 
     For example, a score of NaN with `"match_result": "fail"` is no evidence of a failure, so the row is not scored.
     """

@@ -129,12 +129,12 @@ def _queued_s() -> float:
 
 
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Progress | None = None) -> QueueReply:
-    """Run synchronous evaluators on some rows in the current thread; return the outcomes.
+    """Run synchronous evaluators on some rows in the current thread; return the outcomes and the time that they took.
 
     `progress` shows other threads the progress; if its `abandoned` becomes true, the batch ends after the current call.
     """
     progress = progress or _Progress()
-    queued, wall, cpu = _queued_s(), time.perf_counter(), time.thread_time()
+    queued_before, wall_before, cpu_before = _queued_s(), time.perf_counter(), time.thread_time()
 
     with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
         for work in batch:
@@ -147,13 +147,13 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
                 if progress.abandoned:
                     return QueueReply(progress.outcomes)
 
-    wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+    wall_s, cpu_s = time.perf_counter() - wall_before, time.thread_time() - cpu_before
     # On a busy machine, a thread also waits for a core. That time must not count as waiting for I/O, or a computing
     # evaluator would get slots that compete with it. The file is read outside of the measured time, because a read lets
     # other threads have the interpreter's lock.
-    wall -= _queued_s() - queued
-    waits = wall > _SHORT_S and cpu < _WAITING * wall
-    return QueueReply(progress.outcomes, wall if waits else cpu, waits)
+    wall_s -= _queued_s() - queued_before
+    waits = wall_s > _SHORT_S and cpu_s < _WAITING * wall_s
+    return QueueReply(progress.outcomes, wall_s if waits else cpu_s, waits)
 
 
 def timeout_failure(name: str, error: LateError) -> Failure:
@@ -231,18 +231,20 @@ class AsyncExecutor:
     async def _call(self, arguments: Arguments) -> Outcome:
         """Return the outcome of one call, None without arguments; exceptions and a timeout become a Failure.
 
+        An evaluator that asks models runs in the run's own loop, without this time limit.
+
         Raises:
             CancelledError: the run cancelled this task; a cancellation by user code is a Failure.
         """
         if arguments is None:
             return None
 
-        called = partial(call_async, self.evaluator, arguments)
+        make_call = partial(call_async, self.evaluator, arguments)
         try:
             if self.calls is not None:
-                return await called(self.calls)
+                return await make_call(self.calls)
             # User code gets a loop of its own, so that a blocking coroutine does not stop the run's loop.
-            return await self.loop.call(f"evaluator {self.evaluator.name!r}", called, self.limit_s)
+            return await self.loop.call(f"evaluator {self.evaluator.name!r}", make_call, self.limit_s)
         except LateError as error:
             return timeout_failure(self.evaluator.name, error)
         except asyncio.CancelledError as error:
@@ -398,7 +400,7 @@ class WorkerQueue:
         return batch
 
     def _adjust_batch_size(self, rows: int, took_s: float) -> None:
-        """Halve the rows per batch after a slow batch; double them after a fast batch of full size."""
+        """Halve the rows per batch after a slow batch (over 0.1 s); double them after a fast, full one (< 0.025 s)."""
         if took_s > 2 * _BATCH_S:
             self._rows = max(1, self._rows // 2)
         elif took_s < _BATCH_S / 2 and rows == self._rows:

@@ -74,11 +74,12 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
     isolated = [evaluator for evaluator in others if plan.isolates_files and is_of_workspace(evaluator)]
     refused = [evaluator.name for evaluator in (*shared, *isolated) if not can_be_sent(evaluator)]
 
-    alone = partial(ProcessExecutor, limit_s=plan.evaluator_timeout, workers=1, threads=plan.concurrency)
-    executors = [alone([evaluator]) for evaluator in isolated if evaluator.name not in refused]
+    own_process = partial(ProcessExecutor, limit_s=plan.evaluator_timeout, workers=1, threads=plan.concurrency)
+    executors = [own_process([evaluator]) for evaluator in isolated if evaluator.name not in refused]
     if sendable := [evaluator for evaluator in shared if evaluator.name not in refused]:
         executors.insert(0, ProcessExecutor(sendable, plan.evaluator_timeout, workers=plan.workers))
 
+    # Starting an executor returns the names of evaluators that its processes cannot load.
     for names in await asyncio.gather(*(executor.start() for executor in executors)):
         refused += names
 
@@ -200,17 +201,17 @@ class ProcessExecutor:
                 refused += [evaluator.name for evaluator in self.evaluators]
                 self.evaluators.clear()
             else:  # start the others, except the one for single calls, which is rarely needed
-                await asyncio.gather(*(self._worker(place) for place in range(1, len(self._workers) - 1)))
+                await asyncio.gather(*(self._worker(number) for number in range(1, len(self._workers) - 1)))
                 break
         return refused
 
-    async def _worker(self, place: int) -> WorkerProcess:
-        """Return the worker process at this place; start a new one if there is none or it has ended."""
-        worker = self._workers[place]
+    async def _worker(self, number: int) -> WorkerProcess:
+        """Return the worker process with this number (from 0); start a new one if there is none or it has ended."""
+        worker = self._workers[number]
         if worker is None or worker.ended:
             if worker is not None:
                 await worker.close()
-            worker = self._workers[place] = await self._start()
+            worker = self._workers[number] = await self._start()
         return worker
 
     async def _start(self) -> WorkerProcess:
@@ -259,7 +260,8 @@ class ProcessExecutor:
             return await self._thread_executor.run(batch)
 
         async with self._starting:
-            workers = [await self._worker(place) for place in range(len(self._workers) - 1)]
+            # All except the last worker, which makes single calls.
+            workers = [await self._worker(number) for number in range(len(self._workers) - 1)]
 
         try:
             # Twice the limit of a call, because the batch may wait for another one.
