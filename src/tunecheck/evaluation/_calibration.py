@@ -172,20 +172,20 @@ def calibrate(
         raise ConfigurationError("label_threshold is only for label_kind='score': leave label_threshold out")
 
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
-    called = name or _name_of(evaluator)
+    name = name or _name_of(evaluator)
     # Labels are checked before the evaluator is called, because a judge costs money.
     dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
 
     result = evaluate(
         data=dataset,
-        evaluators={called: function},
-        evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
-        evaluation_name=evaluation_name or f"calibrate-{called}",
+        evaluators={name: function},
+        evaluator_config={name: {"column_mapping": dict(column_mapping or {})}},
+        evaluation_name=evaluation_name or f"calibrate-{name}",
         workers=workers,
         **arguments,
     )
 
-    judged = _LabelledRun(result, called, label_column, kind, label_threshold, metric)
+    judged = _LabelledRun(result, name, label_column, kind, label_threshold, metric)
     return judged.calibration(confidence, unlabelled, save=save)
 
 
@@ -229,7 +229,7 @@ def _labelled_rows(
     # Null and blank texts are no labels.
     given = [row for row in rows if str(row.values.get(column, "")).strip() and row.values.get(column) is not None]
     if not given:
-        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}: name another column")
+        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}: give another column")
 
     # A threshold is given for scores only, so labels 0 and 1 are scores, too.
     found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
@@ -248,16 +248,16 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
         ConfigurationError: A label does not fit; the message names the row.
     """
     # A label such as 1 fits both kinds, until another label excludes one.
-    possible = [*_KINDS] if wanted is None else [wanted]
+    candidates = fitting_kinds = [*_KINDS] if wanted is None else [wanted]
     for row_id, label in labels:
-        possible = [kind for kind in possible if (as_number if kind == "score" else as_pass_or_fail)(label) is not None]
-        if not possible:
-            is_not = "unlike earlier labels: give all rows" if wanted is None else "not"
-            kinds = ", or all rows ".join(_KINDS.values() if wanted is None else [_KINDS[wanted]])
+        meanings = {"pass_fail": as_pass_or_fail(label), "score": as_number(label)}
+        fitting_kinds = [kind for kind in fitting_kinds if meanings[kind] is not None]
+        if not fitting_kinds:
+            kinds = ", or all rows ".join(_KINDS[kind] for kind in candidates)
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
-            raise ConfigurationError(f"row {row_id}: the label {shown} is {is_not} {kinds}")
+            raise ConfigurationError(f"row {row_id}: the label {shown} does not fit: give all rows {kinds}")
 
-    return possible[0]
+    return fitting_kinds[0]
 
 
 def as_pass_or_fail(label: JSON) -> PassFail | None:
@@ -332,7 +332,7 @@ class _LabelledRun:
     def calibration(self, confidence: float, unlabelled: int, *, save: bool) -> Calibration:
         """Return the figures of agreement over all compared rows, and save the calibration if `save` is true."""
         agreement = Agreement((row.label, row.verdict) for row in self._compared)
-        verdicts = (PASS, FAIL)
+        classes, counts = (PASS, FAIL), agreement.counts
 
         # Precision and recall say how well the evaluator finds failures.
         return Calibration(
@@ -350,7 +350,7 @@ class _LabelledRun:
             confidence=confidence,
             accuracy=agreement.accuracy(confidence),
             kappa=agreement.kappa(confidence),
-            confusion={one: {other: agreement.counts.get((one, other), 0) for other in verdicts} for one in verdicts},
+            confusion={label: {verdict: counts.get((label, verdict), 0) for verdict in classes} for label in classes},
             precision=agreement.precision(FAIL, confidence),
             recall=agreement.recall(FAIL, confidence),
             differences=tuple(self._difference(row) for row in self._compared if row.label != row.verdict),
@@ -372,7 +372,7 @@ class _LabelledRun:
         if judge is None:
             raise ConfigurationError(f"--save is only for LLM judges, not for {self.evaluator!r}: leave --save out")
         if not self._compared:
-            raise ConfigurationError("--save has nothing to save, because no row has a verdict and a label")
+            raise ConfigurationError("no row has both a verdict and a label: label more rows, or leave --save out")
 
         # By the hash of a verdict's inputs, other runs find the label of the same inputs.
         recorded, labels = recorded_verdicts(self.run.journal, self.evaluator), []
@@ -397,7 +397,7 @@ class _LabelledRun:
         for row in self.result.rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             # A failed evaluator may still have returned some keys.
-            yield row, output if output and f"error.{self.evaluator}" not in row else None
+            yield row, (output if output and f"error.{self.evaluator}" not in row else None)
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
         """Return the requested metric, else the evaluator's main one; unchecked if the evaluator gave no output.
@@ -489,13 +489,16 @@ class _LabelledRun:
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
-            problem = f"evaluator {self.evaluator!r} gave {shown} as {self._metric!r}"
-            raise ConfigurationError(f"row {row.get('row_id')}: {problem}, not pass or fail: choose another --metric")
+            raise ConfigurationError(
+                f"row {row.get('row_id')}: evaluator {self.evaluator!r} gave {shown} as {self._metric!r}, "
+                "not pass or fail: choose another --metric"
+            )
         return verdict
 
     def _result(self, score: float, threshold: float) -> PassFail:
         """Return `pass` if the score reaches the threshold, in the metric's direction, else `fail`."""
-        return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
+        reaches_threshold = score >= threshold if self._higher_is_better else score <= threshold
+        return PASS if reaches_threshold else FAIL
 
     def _difference(self, found: _Compared) -> Disagreement:
         """Return a row with a verdict other than its label, with the evaluator's score and reason."""

@@ -124,7 +124,7 @@ def _result_html(result: EvaluationResult) -> str:
     for name, entry in run.manifest().evaluators.items():
         raw, judge = with_interval(main_figure_of(name, entry, metrics), metrics), judges.get(name)
         corrected = None if judge is None else judge.corrected
-        figure, label = corrected or raw, name
+        label, figure = name, corrected or raw
         if judge is not None and (corrected or raw.is_rate):
             label = f"{name}, {judge.corrected_label if corrected else judge.raw_label}"
 
@@ -229,7 +229,7 @@ class EndpointFacts:
         return {name: to_builtins(facts) for name, facts in learned.items()}
 
     def added_to(self, manifest: RunFile) -> RunFile:
-        """Return the manifest with the facts known now, so that a resumed run has them; it is signed if it is ours."""
+        """Return the manifest with the facts known now, for a resumed run; sign it if this user began the run."""
         extended = replace(manifest, api=self.known())
         return sign_manifest(extended) if began_here(manifest) else extended
 

@@ -155,7 +155,7 @@ def score(
 
     _refuse_unknown(arguments, score, ScoreArguments)
     if arguments.get("reuse") is not None:
-        raise ConfigurationError("score() always reuses unchanged verdicts of its run: leave reuse out")
+        raise ConfigurationError("score() always reuses unchanged verdicts of the run that it judges: leave reuse out")
 
     settings = RunSettings(**arguments)
     recorded = find_run(run, settings.folder)
@@ -219,7 +219,7 @@ def _prepare(
     # Without the caller's target, the data set names one, or has the answers (None).
     declared = dataset.defaults.target
     if target is None and is_driver(declared):
-        raise ConfigurationError(f"{dataset.name}: the target {declared} asks an endpoint: give an endpoint as target")
+        raise ConfigurationError(f"{dataset.name}: the target {declared!r} needs an endpoint: give one as target")
     chosen = declared if target is None else target
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
@@ -388,7 +388,7 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
         if mapping:
-            raise ConfigurationError(f"the target {driver} takes no mapping: leave 'target' out of evaluator_config")
+            raise ConfigurationError(f"the target {driver!r} takes no mapping: leave 'target' out of evaluator_config")
 
         # The data's `format` may name a file of the workspace, if the data is trusted.
         if isinstance(parameters.get("format"), str):
@@ -402,12 +402,12 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
 
     if parameters:
         name = next(iter(parameters))
-        raise ConfigurationError(f"{dataset.name}: the key {name} is only for conversations: leave {name} out")
+        raise ConfigurationError(f"{dataset.name}: the key `{name}` is only for conversations: leave `{name}` out")
 
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):
-            raise ConfigurationError(f"evaluator_config['target'], {name!r}: write ${{data.COLUMN}}, not {value!r:.60}")
+            raise ConfigurationError(f"evaluator_config['target'][{name!r}]: write ${{data.COLUMN}}, not {value!r:.60}")
         columns[name] = value
 
     # A place is a file and line for errors; an entry of the caller's mapping has none.
@@ -464,7 +464,7 @@ def _check_names(evaluators: object) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
         if name in ("target", "default", "results", "cause"):
-            raise ConfigurationError(f"the name {name!r} is reserved: rename the evaluator")
+            raise ConfigurationError(f"the evaluator name {name!r} is reserved: choose another name")
 
     # `f1` and `f1.x` would both have a key `outputs.f1.x`.
     for name in evaluators:

@@ -225,7 +225,10 @@ class Execution:
             )
 
     def _read_base(self) -> EarlyStopping | None:
-        """Return what decides when the run may stop: its base run, paired with these rows; None if it never does."""
+        """Return the object that decides when the run may stop early, from its base run and these rows.
+
+        None if the run does not stop early.
+        """
         settings = self.settings
         if settings.base is None:
             return None

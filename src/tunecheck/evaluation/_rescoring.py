@@ -114,8 +114,8 @@ class RecordedAnswers(Target):
 def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurrency: int, *, asked: bool) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
-    Rows are answered in order. So these are the first `concurrency` rows without an answer (if `asked`: the run has a
-    target), and answered rows without a verdict of some evaluator.
+    Rows are answered in order. So these are answered rows without a verdict of some evaluator, and with `asked`, the
+    first `concurrency` rows without an answer. `asked` is true if the run has a target that answers rows.
     """
     names = frozenset(evaluators)
     # From the offset 0, so that all failures of the run count.
@@ -124,6 +124,7 @@ def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurr
         # A row on which the target failed is not in flight any more.
         failed = {row for row in range(max(answered, default=0) + concurrency) if journal.failure(row, "target")}
         done = answered | failed
+        # Rows up to this index include at least `concurrency` rows that are not done.
         in_flight = {row for row in range(len(done) + concurrency) if asked and row not in done}
 
         for row in answered:

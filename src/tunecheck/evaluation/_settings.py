@@ -202,11 +202,11 @@ class RunSettings:
         # NaN and infinity are no limits.
         cost = self.max_cost
         if cost is not None and (real_number(cost) is None or not 0 <= cost < math.inf):
-            raise ConfigurationError(f"max_cost must be a number of at least 0, not {cost!r}")
+            raise ConfigurationError(f"max_cost must be a finite number of at least 0, not {cost!r}")
 
         for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
             if not 0 < (real_number(limit) or 0) < math.inf:
-                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
+                raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
         """Check the settings of `until_decided`; without it, check that none of them is given.
@@ -220,16 +220,16 @@ class RunSettings:
             names = "no_worse_than", "better_than", "margin", "decide_on"
             present = [name for name in names if getattr(self, name) is not None and self.resume is None]
             if present:
-                raise ConfigurationError(f"{present[0]} needs until_decided=True: compare complete runs with compare()")
+                raise ConfigurationError(f"{present[0]} needs until_decided=True; for complete runs, call compare()")
             return
 
-        if (base is None) == (better is None):
-            raise ConfigurationError("until_decided needs one run to compare with: give no_worse_than or better_than")
-        if (base is None) != (margin is None):
+        if (base is None) == (better is None):  # both are given, or neither
+            raise ConfigurationError("until_decided compares with one run: give either no_worse_than or better_than")
+        if (base is None) != (margin is None):  # one is given without the other
             raise ConfigurationError("no_worse_than and margin (the accepted loss) need each other: give both")
 
         if margin is not None and not 0 <= margin < math.inf:
-            raise ConfigurationError(f"margin must be 0 or more, not {margin!r}")
+            raise ConfigurationError(f"margin must be a finite number of at least 0, not {margin!r}")
         if not 0.5 <= self.confidence < 1:
             raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {self.confidence!r}")
 

@@ -436,8 +436,8 @@ def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output
     found: dict[int, tuple[str, Output]] = {}
     with raise_as(ConfigurationError, path, "the run's records cannot be read"), open_regular(path) as file:
         for _, line in WholeRecords(path, file):
-            rows = _read_leniently(line).rows if line.startswith(_VERDICTS) else []
-            for index, verdicts in rows:
+            # Records of other kinds have no verdicts.
+            for index, verdicts in _read_leniently(line).rows if line.startswith(_VERDICTS) else ():
                 inputs, output = verdicts.get(evaluator, (None, None))
                 if inputs is not None and isinstance(output, dict):
                     found[index] = inputs, output

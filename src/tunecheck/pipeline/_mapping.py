@@ -149,11 +149,9 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
         raise ConfigurationError(f"evaluator_config[{name!r}] must be a mapping, not of type {type(entry).__name__}")
 
     mapping = entry.get("column_mapping", entry)
-    other_keys = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
-    if other_keys:
-        raise ConfigurationError(
-            f"evaluator_config[{name!r}] has {other_keys[0]!r} beside 'column_mapping': move it into the mapping"
-        )
+    others = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
+    if others:
+        raise ConfigurationError(f"evaluator_config[{name!r}] has {others[0]!r} beside 'column_mapping': move it there")
 
     if mapping is None:
         return {}

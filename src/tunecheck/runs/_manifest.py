@@ -142,7 +142,11 @@ class Reusable:
 
 
 def reusable(before: RunFile, now: RunFile) -> Reusable:
-    """Return which results of the earlier run `before` are valid in the run `now`, by the module's rule of reuse."""
+    """Return which results of the earlier run `before` are valid in the run `now`.
+
+    An evaluator's verdicts are valid if its fingerprint is known and still the same. The answers are valid if the
+    target's fingerprint is the same; if neither run has one, if the target's settings are equal.
+    """
     common = before.evaluators.keys() & now.evaluators.keys()
     fingerprints = {name: (before.evaluators[name].fingerprint, now.evaluators[name].fingerprint) for name in common}
     evaluators = frozenset(name for name, (old, new) in fingerprints.items() if old is not None and old == new)
@@ -223,11 +227,11 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 
 
 def changed_settings(
-    old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = ""
+    old: Mapping[str, JSON], new: Mapping[str, JSON], prefix: str = ""
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each changed setting: its dotted name, its old and its new value as texts.
 
-    Names begin with `above`, the path of both mappings with a dot at its end.
+    Names begin with `prefix`, the dotted name of both mappings with a dot at its end; it is empty for all settings.
 
     For example `("parameters.temperature", "0", "1")`, or `("judge", "not set", "big-model")`. Long values are cut so
     that their difference shows.
@@ -235,10 +239,10 @@ def changed_settings(
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):
-            yield from changed_settings(was, now, f"{above}{key}.")
+            yield from changed_settings(was, now, f"{prefix}{key}.")
         elif was != now:
             before, after = (text_or_json(side[key]) if key in side else "not set" for side in (old, new))
-            yield f"{above}{key}", *cut_apart(before, after)
+            yield f"{prefix}{key}", *cut_apart(before, after)
 
 
 def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
@@ -393,7 +397,7 @@ def changed_since(run: Run, manifest: RunFile) -> str | None:
     ended = run.manifest_file.stat().st_mtime_ns
     paths = [path for path in (run.results, run.metrics_file) if path.is_file()]
     changed = next(_changed_files(paths, manifest, newer_than=ended), None)
-    return changed and f"run {run.id}: {changed} (see `tunecheck runs {run.id} --verify`)"
+    return None if changed is None else f"run {run.id}: {changed} (see `tunecheck runs {run.id} --verify`)"
 
 
 def _changed_files(paths: Iterable[Path], manifest: RunFile, newer_than: int = -1) -> Iterator[str]:

@@ -208,13 +208,13 @@ class Run:
         before = self.manifest().failed_before
         return isinstance(before, int) and 0 < before == self.metrics().get("failed_rows")
 
-    def resuming(self, where: Sequence[str] | None = None, *, all_rows: bool = False) -> str:
+    def resuming(self, folder_option: Sequence[str] | None = None, *, all_rows: bool = False) -> str:
         """Return the command that finishes the run, or the Python call if Python code started it.
 
         With `all_rows`, it also asks the rows that an early stop left out.
 
         For example `tunecheck evaluate --resume small-20260101T120000Z-0a1b2c`. If `run.json` is damaged, the result is
-        only the option `--resume ID`. `where` is the option that locates the folder of runs, by default `place`.
+        only the option `--resume ID`. `folder_option` locates the folder of runs; by default it is the run's `place`.
         """
         try:
             command = command_of(self.manifest().command)
@@ -224,7 +224,7 @@ class Run:
         if command is None:
             return f"the same Python call and resume={self.id!r}" + (", until_decided=False" if all_rows else "")
 
-        options = [*(["--all"] if all_rows else []), *(self.place if where is None else where)]
+        options = [*(["--all"] if all_rows else []), *(self.place if folder_option is None else folder_option)]
         return command_line(["tunecheck", *command.split(), "--resume", self.id, *options])
 
     @property
