@@ -469,8 +469,7 @@ class _LabelledRun:
         threshold = threshold if self.threshold is None else self.threshold
         if threshold is None:
             raise ConfigurationError(
-                f"the labels are numbers, and evaluator {self.evaluator!r} has no threshold: set label_threshold, or "
-                "label rows as pass or fail"
+                f"the labels are numbers, but evaluator {self.evaluator!r} has no threshold: set label_threshold"
             )
         return self._result(as_number(given) or 0.0, threshold)
 
