@@ -82,7 +82,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="shelf: the key mode is only for conversations: leave mode out"),
+        pytest.raises(ConfigurationError, match="shelf: the key `mode` is only for conversations: leave `mode` out"),
     ):
         evaluated(data, server.endpoint())
 
@@ -97,14 +97,17 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> N
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match="shelf: the target conversation asks an endpoint: give an endpoint as target"
+        ConfigurationError, match="shelf: the target 'conversation' needs an endpoint: give one as target"
     ):
         evaluated(declared(shelf, 1), None)
 
 
 def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: Path) -> None:
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
-    with serving(reply) as server, pytest.raises(ConfigurationError, match="the target conversation takes no mapping"):
+    with (
+        serving(reply) as server,
+        pytest.raises(ConfigurationError, match="the target 'conversation' takes no mapping"),
+    ):
         evaluated(declared(shelf, 1), server.endpoint(), evaluator_config=config)
 
 

@@ -218,6 +218,9 @@ def _labelled_rows(
 ) -> tuple[Dataset, LabelKind, int]:
     """Return the rows that have a label, the kind of their labels, and how many rows have none.
 
+    All labels must be of the given `kind`; by default it is the first that they fit. With a `threshold`, labels must be
+    scores.
+
     Raises:
         ConfigurationError: The column does not exist or has no label, or a label is not of the kind.
     """
@@ -392,7 +395,7 @@ class _LabelledRun:
         return save_calibration(self.run.folder.parent, kept)
 
     def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
-        """Yield each row with the evaluator's output by key; None as output if the evaluator failed."""
+        """Yield each row with the evaluator's output by key; None as output if it failed or returned nothing."""
         prefix = f"outputs.{self.evaluator}."
         for row in self.result.rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
@@ -400,7 +403,10 @@ class _LabelledRun:
             yield row, (output if output and f"error.{self.evaluator}" not in row else None)
 
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
-        """Return the requested metric, else the evaluator's main one; unchecked if the evaluator gave no output.
+        """Return the requested metric (`wanted`), else the evaluator's main one.
+
+        The main one is the declared `primary`, else the metric named like the evaluator, else its only one. The choice
+        is unchecked if the evaluator gave no output.
 
         Raises:
             ConfigurationError: There is no such metric, or the evaluator has several and declares no main one.

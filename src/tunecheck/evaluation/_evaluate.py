@@ -213,7 +213,8 @@ def _prepare(
     evaluators = {name: name for name in dataset.defaults.evaluators} if evaluators is None else evaluators
 
     _check_names(evaluators)
-    parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)  # errors name the file and the line
+    # Only a check: unlike later errors, its errors name the file and the line.
+    parse_mapping(dataset.defaults.column_mapping, dataset.defaults.place_of)
     layers = read_layers(config, evaluators, dataset.defaults.evaluator_mapping)
 
     # Without the caller's target, the data set names one, or has the answers (None).
@@ -223,16 +224,16 @@ def _prepare(
     chosen = declared if target is None else target
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)
-    made = _make_target(chosen, dataset, configured_mapping(config, "target"), settings, user_agent, data_trust)
+    run_target = _make_target(chosen, dataset, configured_mapping(config, "target"), settings, user_agent, data_trust)
     # If the mapping names the columns of `query` and `tool_definitions`, an endpoint reads them there, too.
-    if isinstance(made, EndpointTarget):
+    if isinstance(run_target, EndpointTarget):
         for part, parameter in (("messages", "query"), ("tools", "tool_definitions")):
-            made.read_also(part, path_in_data(layers["default"], parameter))
+            run_target.read_also(part, path_in_data(layers["default"], parameter))
 
-    _apply_limits(made, settings)
-    bound = _bind_evaluators(evaluators, layers, config, made, evaluator_trust)
-    set_trust(trust.of(*dataset.files), dataset, made, bound)
-    return Execution(dataset, made, bound, layers, settings)
+    _apply_limits(run_target, settings)
+    bound = _bind_evaluators(evaluators, layers, config, run_target, evaluator_trust)
+    set_trust(trust.of(*dataset.files), dataset, run_target, bound)
+    return Execution(dataset, run_target, bound, layers, settings)
 
 
 def _apply_limits(target: Target | None, settings: RunSettings) -> None:

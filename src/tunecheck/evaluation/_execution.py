@@ -211,7 +211,7 @@ class Execution:
         if isinstance(self.target, EndpointTargetBase) and not columns.isdisjoint(TOOL_COLUMNS):
             yield from filter(None, [self.target.endpoint.tools_note])
 
-        # Then evaluators get the definitions from the target's answer.
+        # If the target returns the definitions, evaluators get them from its answer.
         if self.target is not None and TOOLS in (self.target.columns or ()):
             return
 
@@ -321,7 +321,8 @@ def recorded_results(
 ) -> JournalReader:
     """Open the recorded results of `source` that are still valid for the run that `manifest` describes.
 
-    `by_row` finds them by row index, else by content. Remarks are added to `notes`. `since`: see `JournalReader`.
+    `by_row` finds them by row index, else by content. Remarks are added to `notes`. Records from the offset `since` on
+    count as made in this session.
 
     Raises:
         RunError: Records are damaged, and damage is not accepted.

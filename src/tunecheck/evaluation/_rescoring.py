@@ -118,7 +118,7 @@ def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurr
     first `concurrency` rows without an answer. `asked` is true if the run has a target that answers rows.
     """
     names = frozenset(evaluators)
-    # From the offset 0, so that all failures of the run count.
+    # From the offset 0, so that all failures and verdicts of the run count as new.
     with closing(JournalReader(run.journal, by_row=True, evaluators=names, answers=True, since=0)) as journal:
         answered = {*journal.answered()}
         # A row on which the target failed is not in flight any more.

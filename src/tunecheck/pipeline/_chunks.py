@@ -67,8 +67,8 @@ def _remove_leftover_folders() -> None:
         with contextlib.suppress(OSError):
             status = folder.lstat()
             # A living task holds the lock of its journal. Folders of other users are left alone.
-            is_old, is_own = time.time() - status.st_mtime > _MINIMUM_AGE_S, status.st_uid == os.getuid()
-            if is_old and is_own and not is_held(folder / "journal.jsonl"):
+            is_old = time.time() - status.st_mtime > _MINIMUM_AGE_S
+            if is_old and status.st_uid == os.getuid() and not is_held(folder / "journal.jsonl"):
                 shutil.rmtree(folder)
 
 
@@ -333,9 +333,9 @@ class ChunkRunner:
             aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
             engine = _ChunkEngine(plan, journal, None, aggregator, cached, calls, outbox)
 
-            watching = asyncio.ensure_future(self.stopped())
-            watching.add_done_callback(lambda done: self._stop(engine, done))
-            opened.callback(watching.cancel)
+            watcher = asyncio.ensure_future(self.stopped())
+            watcher.add_done_callback(lambda done: self._stop(engine, done))
+            opened.callback(watcher.cancel)
 
             with contextlib.suppress(RunInterruptedError):  # the driver notices the rows that are not finished
                 await engine.run()

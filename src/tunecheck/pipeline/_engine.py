@@ -550,8 +550,8 @@ class Engine:
 
         try:
             self.journal.error(state.row.index, state.row.id, stage, error)
-        except RunError as lost:
-            self.stop(lost)
+        except RunError as write_error:
+            self.stop(write_error)
 
         if self.plan.fail_on_evaluator_errors and stage != "target":
             self.stop(RunError(f"row {state.row.id}: evaluator {stage!r} failed: {error.message}"))

@@ -96,7 +96,7 @@ class RowsView(Sequence[ResultRow]):
                 yield read_row(line, self.path, number, columns)
 
     def _pick(self, positions: Iterable[int], columns: Container[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows in these lines of the file, as `read` does."""
+        """Yield the rows in these lines of the file; with `columns`, values of other columns may be left out."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in positions:
                 file.seek(self._starts[position])
@@ -225,7 +225,7 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
             if (primary or name) in with_result[name]:
                 del undecided[name]
 
-        # Every evaluator has its first choice. The others need all rows, because a later row may have it.
+        # An evaluator without its first choice needs all rows, because a later row may have that metric.
         if not undecided:
             break
 

@@ -30,7 +30,9 @@ from tunecheck.pipeline._scoring import Binder, BoundEvaluator, Constant, Mapped
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str | Callable[[str], str]) -> dict[str, Mapped]:
-    """Parse one layer of a mapping; `where` tells errors its place, or returns the place of one parameter.
+    """Parse one layer of a mapping.
+
+    `where` tells errors where the layer stands, or is a function that tells it for a parameter's name.
 
     Raises:
         ConfigurationError: a value looks like a reference but is not valid, or has no JSON form; the text names the
@@ -282,6 +284,7 @@ def _declared_signatures(function: Callable[..., object]) -> list[inspect.Signat
 
 def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
     """Return the signatures of a callable object's `@overload`ed `__call__`, without self; else an empty list."""
+    # `vars` shows whether `__call__` is a static method, which has no self.
     call = vars(type(function)).get("__call__") or getattr(type(function), "__call__", None)
     if inspect.isfunction(function) or not inspect.isfunction(call):
         return []
@@ -330,8 +333,8 @@ def bind_evaluator(
 ) -> BoundEvaluator:
     """Prepare a user's evaluator for a run: read its parameters, attributes and fingerprint; instantiate a class.
 
-    `target_columns` are the target's columns: None if unknown, empty without a target. `only_mapped`: see
-    `make_binder`.
+    `target_columns` are the target's columns: None if unknown, empty without a target. With `only_mapped`, optional
+    parameters get a value only if the mapping names them.
 
     Raises:
         ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its

@@ -233,7 +233,7 @@ class RunCalls:
             return Completion.of_columns(columns)
 
         recorded = self._cached.call(key)
-        if recorded is not None and recorded.is_inherited:
+        if recorded is not None and recorded.is_inherited:  # only the parent run's journal has it
             return self._record_answer(key, recorded.value)
         if recorded is not None:
             return Completion.of_columns(recorded.value)
@@ -333,13 +333,13 @@ class RunCalls:
         """Return a counter for the costs of a conversation's calls to an endpoint, reported under `name`."""
         return EndpointCosts(self, name, _price(endpoint), self._reported[name, conversation])
 
-    def count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
+    def count_calls(self, name: str, price: Price | None, made: CallsMade) -> None:
         """Count an endpoint's calls, their cost at this price, and secrets masked in the replies."""
-        self.masked += more.masked
-        usage = usage_with_estimates(more)
-        if more.calls or usage.input_tokens or usage.output_tokens:
+        self.masked += made.masked
+        usage = usage_with_estimates(made)
+        if made.calls or usage.input_tokens or usage.output_tokens:
             cost, currency = _cost(usage, price, estimate=usage)
-            self._add_cost(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
+            self._add_cost(name, Usage(made.input_tokens, made.output_tokens), cost, currency, made.calls)
 
     def of_target(
         self, target: Target, row: Row
@@ -370,8 +370,8 @@ class RunCalls:
         """
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
-                more = self._reported[share.name, share.conversation].count(share.made, by_answer=True)
-                self.count_calls(share.name, _price(share.endpoint), more)
+                uncounted = self._reported[share.name, share.conversation].count(share.made, by_answer=True)
+                self.count_calls(share.name, _price(share.endpoint), uncounted)
             return None
 
         # Tokens that the target does not report are estimated from the row and the answer.

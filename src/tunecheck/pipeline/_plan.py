@@ -68,10 +68,10 @@ class RandomOrder:
         # Sorting is stable: both kinds of units keep their random order.
         self.units.sort(key=is_useful, reverse=True)
 
-        self._unit_of = {row.index: at for at, unit in enumerate(self.units) for row in unit}
+        self._unit_of = {row.index: number for number, unit in enumerate(self.units) for row in unit}
         self._enough = enough
         self._waiting: dict[int, list[RowState]] = {}
-        """The finished rows of units whose turn has not come, by the unit's place."""
+        """The finished rows of units whose turn has not come, by the unit's number."""
         self._units_begun = self._next_unit = 0
         self.decided = False
         self.asked: set[int] = set()

@@ -148,7 +148,11 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
 
 
 def _more_precise(fault: Fault, answer: FailedAnswer) -> Sequence[Fault]:
-    """Return more precise faults in place of a fault, by comparing calls with the ground truth; else the fault."""
+    """Return more precise faults in place of a fault, or the fault itself if there are none.
+
+    A misnamed call of a conversation may become `decorated_name`. A fault that only states that calls differ becomes
+    the differences from the ground truth, else `extra_call` or `missing_call` if it is `call_count`.
+    """
     called = fault.actual.get("name") if isinstance(fault.actual, dict) else None
     if fault.code == "misnamed_call" and fault.call and isinstance(called, str) and not answer.tools:
         # A conversation does not list its tools: the simulators define them.
@@ -290,7 +294,8 @@ class FailedAnswer:
     def echoes_prompt(self) -> bool:
         """True if the response is a text that begins with a message of the prompt, or with the whole prompt.
 
-        The whole prompt begins with tokens of a chat template; a message of the prompt follows a token of the user.
+        The whole prompt is recognized by its template: the text begins with tokens of a chat template, and a message of
+        the prompt follows the token that begins a turn of the user.
         """
         text = self.response if isinstance(self.response, str) else ""
         body = _BEFORE_PROMPT.sub("", text)
@@ -644,7 +649,7 @@ def _repetition_faults(answer: FailedAnswer) -> Iterator[Fault]:
     """Yield `doubled_call` for calls with equal ids, and `loop` for calls made too often.
 
     A loop is a call made at least three times, and more often than the ground truth names it. Two kinds of ids are
-    ignored: those with the function's name (`functions.f:0`), which the model writes, and those of different calls.
+    ignored: those with the function's name (`functions.f:0`), which the model writes, and those of unequal calls.
     """
     copies = Counter((call.id, call.name, canonical(call.arguments)) for call in answer.reading.calls)
     different = Counter(call_id for call_id, _, _ in copies)

@@ -484,7 +484,11 @@ class ReadCallsCount:
     """Additional passes in the other reading, by evaluator (negative if fewer)."""
 
     def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
-        """Count a finished row; if its text has calls, judge it in the other reading, too, to compare pass counts."""
+        """Count a finished row; if its text has calls, judge it in the other reading, too, to compare pass counts.
+
+        In the other reading, the calls in the text count if they did not count, or do not count if they did. Only pure
+        synchronous evaluators with a primary metric judge again.
+        """
         self.answers += "target" not in state.errors
         if not (state.unread or state.target.get(UNPARSED) == COMPLETE):
             return

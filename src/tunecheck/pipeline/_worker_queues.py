@@ -168,7 +168,7 @@ class ThreadExecutor:
     shares_memory = True
 
     def __init__(self, evaluators: Sequence[Scorer], slots: int, limit_s: float) -> None:
-        """`limit_s` is the time limit of one call."""
+        """Prepare a thread for each of the `slots`, at most 64; `limit_s` is the time limit of one call in seconds."""
         self._evaluators = evaluators
         self._limit_s = limit_s
         self._threads = Threads(min(_MOST_THREADS, slots), "tunecheck")
@@ -493,7 +493,7 @@ class AnswerQueue:
         """Return the group's next waiting row once this one is answered; None if no row waits for it."""
         if behind := self._behind.get(state.group):
             return behind.popleft()
-        self._behind.pop(state.group, None)
+        self._behind.pop(state.group, None)  # no row of the group is unanswered any more
         return None
 
     def close(self) -> None:

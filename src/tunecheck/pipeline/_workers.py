@@ -61,11 +61,11 @@ _BATCHES_PER_WORKER = 2
 
 
 async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> list[ProcessExecutor]:
-    """Start worker processes for the evaluators that belong there and can be loaded; return their executors.
+    """Start the worker processes of a plan, load evaluators in them, and return their executors.
 
-    An evaluator from a file of the workspace gets a process of its own if `plan.isolates_files`; it is noted in the
-    aggregator. Add notes to the tally on evaluators in this process: those that no worker process can load, and those
-    of the user whose crash would end the run.
+    Synchronous evaluators share `plan.workers` processes; if `plan.isolates_files`, only `pure` ones do. Then each
+    other evaluator from a file of the workspace gets a process of its own, which is noted in the aggregator. Notes in
+    the tally name evaluators in this process: those that no worker can load, and users' ones that could crash the run.
     """
     synchronous = [evaluator for evaluator in plan.evaluators if plan.workers and not evaluator.asynchronous]
     shared = [evaluator for evaluator in synchronous if evaluator.pure or not plan.isolates_files]
@@ -181,8 +181,8 @@ class ProcessExecutor:
     async def start(self) -> list[str]:
         """Start all processes; return the names of evaluators that cannot be loaded in a worker process.
 
-        Remove these from `evaluators`; if none remains, no process runs. If loading an evaluator crashes the process,
-        put a function in the evaluator's place that returns this failure for every row.
+        Remove these evaluators from `evaluators`; if none remains, no process runs. If loading an evaluator crashes the
+        process, put a function in its place that returns the crash as a failure for every row.
         """
         refused: list[str] = []
         while self.evaluators:
@@ -235,7 +235,7 @@ class ProcessExecutor:
                         raise _NotLoadedError(evaluator, str(problem), ended=False)
         except ProcessEndedError:
             how = await worker.how_it_ended()
-            if evaluator is not None:
+            if evaluator is not None:  # the last evaluator that the process began to load
                 text = f"ended its worker process while it was loaded: {how}"
                 raise _NotLoadedError(evaluator, text, ended=True) from None
             raise RunError(f"no worker process can be started ({how}): give --workers 0 to use threads") from None

@@ -231,7 +231,7 @@ def changed_settings(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield each changed setting: its dotted name, its old and its new value as texts.
 
-    Names begin with `prefix`, the dotted name of both mappings with a dot at its end; it is empty for all settings.
+    Names begin with `prefix`, the dotted name of both mappings with a dot at its end; it is empty at the top.
 
     For example `("parameters.temperature", "0", "1")`, or `("judge", "not set", "big-model")`. Long values are cut so
     that their difference shows.
@@ -268,8 +268,8 @@ ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON
 def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
     """Return a function that finds a parameter's value in a row: by the run's mapping, else in one of these columns.
 
-    Without a mapping, the first column counts that the row has; the target's column of a name comes before the data's.
-    The value is None if the row has none.
+    Without a mapping, the value is that of the first of `columns` that the row has. If the target and the data both
+    have it, the target's counts. The value is None if the row has none of the columns.
     """
     layers: dict[str, Mapping[str, Mapped]] = {"default": {}}
     for name, layer in manifest.mapping.items():

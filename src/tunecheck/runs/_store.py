@@ -268,7 +268,7 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     # The clock may have been set back: take the latest second of all runs, and a later nanosecond than theirs.
     folders = _folders_by_second(results_dir)
     second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *folders])
-    created_ns = max([time.time_ns(), *(_creation_key(run)[0] + 1 for run in folders.get(second, ()))])
+    created_ns = max([time.time_ns(), *(_creation_key(path)[0] + 1 for path in folders.get(second, ()))])
 
     folder = results_dir / f"{safe_name}-{second}-{secrets.token_hex(3)}"
     try:
@@ -345,7 +345,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
     if name in runs and name != "last":
         return runs[name]
 
-    # The newest one: the runs are in the order of their creation.
+    # The newest of the matching runs, which are in the order of their creation. `last` matches every run.
     if found := [run_id for run_id in runs if name in ("last", given_name(run_id))]:
         return runs[found[-1]]
 
