@@ -155,7 +155,8 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
     result = run(tmp_path, data, evaluators={"e": lambda x: x}, evaluator_config={"e": {"x": "${data.a.b}"}})
     assert column(result, "outputs.e.e") == [1, None, 3]
     (error,) = [entry for entry in column(result, "error.e") if entry]
-    assert error["message"] == "evaluator 'e': parameter 'x' is mapped to ${data.a.b}, but this row has no such value"
+    problem = "this row has no value for parameter 'x', which is mapped to ${data.a.b}"
+    assert error["message"] == f"evaluator 'e': {problem}: map it to a column"
 
 
 @pytest.mark.parametrize(

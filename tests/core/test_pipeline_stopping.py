@@ -292,7 +292,7 @@ def test_fail_on_evaluator_errors_stops_the_run_and_keeps_what_it_has(tmp_path: 
 
 def test_fail_on_evaluator_errors_counts_a_row_that_lacks_its_column(tmp_path: Path) -> None:
     data: Iterable[dict[str, Any]] = [{"q": 1}, {"p": 1}]
-    with pytest.raises(RunError, match=r"row row-2: evaluator 'e' failed: .*no column of that name"):
+    with pytest.raises(RunError, match=r"row row-2: evaluator 'e' failed: .*parameter 'q', which has no mapping"):
         run(tmp_path, data, evaluators={"e": lambda q: 1}, fail_on_evaluator_errors=True)
 
 

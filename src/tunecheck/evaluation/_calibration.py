@@ -256,9 +256,9 @@ def _kind_of(labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None) -> La
         meanings = {"pass_fail": as_pass_or_fail(label), "score": as_number(label)}
         fitting_kinds = [kind for kind in fitting_kinds if meanings[kind] is not None]
         if not fitting_kinds:
-            kinds = ", or all rows ".join(_KINDS[kind] for kind in candidates)
+            fitting_labels = ", or all rows ".join(_KINDS[kind] for kind in candidates)
             shown = cut(dumps(label).decode("utf-8"), _MOST_SHOWN)
-            raise ConfigurationError(f"row {row_id}: the label {shown} does not fit: give all rows {kinds}")
+            raise ConfigurationError(f"row {row_id}: the label {shown} does not fit: give all rows {fitting_labels}")
 
     return fitting_kinds[0]
 

@@ -254,8 +254,8 @@ class CallableTarget(Target):
         function = partial(self._function, **private_copies(self.bind(row.values, {})))
         try:
             value = await self.loop.call("the target", function, self._limit_s, self._batches)
-        except LateError as late:
-            raise TimedOutError(f"target {self.name!r}: {late}") from None
+        except LateError as timeout:
+            raise TimedOutError(f"target {self.name!r}: {timeout}") from None
 
         if isinstance(value, Mapping):
             return value

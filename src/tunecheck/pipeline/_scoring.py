@@ -189,11 +189,10 @@ class Binder:
             if value is not MISSING:
                 arguments[name] = value
             elif required:
-                if isinstance(mapped, Reference):
-                    reason = f"is mapped to {mapped.text}, but this row has no such value"
-                else:
-                    reason = "has no mapping, and this row has no column of that name"
-                raise ColumnMissingError(f"{self.owner}: parameter {name!r} {reason}")
+                reason = f"is mapped to {mapped.text}" if isinstance(mapped, Reference) else "has no mapping"
+                raise ColumnMissingError(
+                    f"{self.owner}: this row has no value for parameter {name!r}, which {reason}: map it to a column"
+                )
         return arguments
 
 
