@@ -156,7 +156,7 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
     assert column(result, "outputs.e.e") == [1, None, 3]
     (error,) = [entry for entry in column(result, "error.e") if entry]
     problem = "this row has no value for parameter 'x', which is mapped to ${data.a.b}"
-    assert error["message"] == f"evaluator 'e': {problem}: map it to a column"
+    assert error["message"] == f"evaluator 'e': {problem}"
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,7 @@ class Binder:
                 arguments[name] = value
             elif required:
                 reason = f"is mapped to {mapped.text}" if isinstance(mapped, Reference) else "has no mapping"
-                raise ColumnMissingError(
-                    f"{self.owner}: this row has no value for parameter {name!r}, which {reason}: map it to a column"
-                )
+                raise ColumnMissingError(f"{self.owner}: this row has no value for parameter {name!r}, which {reason}")
         return arguments
 
 
