@@ -192,8 +192,8 @@ class ThreadExecutor:
         """
         failures = [timeout_failure(evaluator.name, error) for evaluator in self._evaluators]
         if not outcomes:  # no call had started, because earlier late calls hold the threads: every call fails
-            calls = [zip(failures, work.arguments, strict=True) for work in batch]
-            return QueueReply([[None if given is None else failure for failure, given in row] for row in calls])
+            rows = [zip(failures, work.arguments, strict=True) for work in batch]
+            return QueueReply([[None if arguments is None else failure for failure, arguments in row] for row in rows])
 
         late_row, calls_done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1  # with the late call
         outcomes[-1].append(failures[calls_done - 1])
