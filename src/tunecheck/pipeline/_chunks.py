@@ -148,7 +148,7 @@ class _Outbox:
     def portions(self) -> Iterator[Portion]:
         """Yield portions as they become available, until the end; without output, an empty one after 2 seconds.
 
-        When the driver requests another portion, it has read the last one, but may not have journaled its calls. So
+        When the driver requests another portion, it has read the previous one, but may not have journaled its calls. So
         these count as in flight until the driver has read one more portion: without output, an empty one after 0.05 s.
         """
         is_last, previous = False, Portion()
