@@ -403,7 +403,7 @@ def row_kind_reader(layers: MappingLayers) -> Callable[[RowValues, RowValues], s
 def value_reader(layers: MappingLayers, parameter: str, *columns: str) -> Callable[[RowValues, RowValues], object]:
     """Return a function that reads a parameter's value from a row's data and target columns; None without a value.
 
-    Without a mapping, the value comes from the data's column of this name, else from the first of `columns` that has one.
+    Without a mapping, the value comes from the data's column of this name, else from the first of `columns` with one.
     """
     if (mapped := mapped_reader(layers, parameter)) is not None:
         return mapped
