@@ -499,7 +499,7 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
     """Yield the name (None if unreadable) and the arguments of each call that has its arguments as a text.
 
     Calls are written as `{"function": {"name": "f", "arguments": "{}"}}`, as `{"name": "f", "arguments": "{}"}`, or as
-    `{"f": "{}"}`, the form of the leaderboard's results. Null arguments count as "", and missing ones in the first form.
+    `{"f": "{}"}`, the form of the leaderboard's results. In the first form, missing arguments count as "", like null.
     """
     listed = response if isinstance(response, list) else []
 
