@@ -81,7 +81,7 @@ def test_no_text_in_a_mapping_does_anything_but_bind_or_be_refused(text: str) ->
     for value in (text, f"${{data{text}}}", f"${{data.{text}}}", f"${{target[{text}]}}"):
         with contextlib.suppress(ConfigurationError):
             mapped = parse_mapping({"p": value}, "here")
-            binder = make_binder(read_signature(lambda p=None: p, "e"), mapping=mapped, what="e")
+            binder = make_binder(read_signature(lambda p=None: p, "e"), mapping=mapped, owner="e")
             binder(ROW, {})
 
 
