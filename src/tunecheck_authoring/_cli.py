@@ -413,7 +413,7 @@ def _check_author(options: AuthorOptions) -> None:
 
 
 def _make_models(options: AuthorOptions) -> EndpointModels | None:
-    """Return the writer and the solver, or None without --writer. Other options for models need it.
+    """Return the writer and the solver, or None without --writer. The other options for models need --writer.
 
     Raises:
         ConfigurationError: such an option is given without --writer.

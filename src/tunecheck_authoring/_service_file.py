@@ -278,23 +278,21 @@ class ResourceModel:
         owners = {name: kind.scopes.get(name) for name in from_path}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
 
-        # In the order of Action's fields: does, resource, description, parameters, required, key, matches, refers,
-        # search, limit, each, sets, answers, ignores.
         return Action(
-            cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
-            kind.name,
-            operation.description or " ".join(words_of(operation.name)),
-            {name: parameter.schema for name, parameter in parameters.items()},
-            [name for name, parameter in parameters.items() if parameter.required or name == needed],
-            key,
-            {name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
-            {**dict(self._references(operation, key)), **scopes},
-            search,
-            limit,
-            "body" if creates_several else None,
-            _sets(operation, kind) if does == "act" else {},
-            operation.answer.field or None,
-            [name for name in others if writes and parameters[name].place in ("query", "header")],
+            does=cast("Literal['create', 'read', 'update', 'delete', 'list', 'act']", does),
+            resource=kind.name,
+            description=operation.description or " ".join(words_of(operation.name)),
+            parameters={name: parameter.schema for name, parameter in parameters.items()},
+            required=[name for name, parameter in parameters.items() if parameter.required or name == needed],
+            key=key,
+            matches={name: kind.field_of(name) or name for name in filters if name not in (search, limit)},
+            refers={**dict(self._references(operation, key)), **scopes},
+            search=search,
+            limit=limit,
+            each="body" if creates_several else None,
+            sets=_sets(operation, kind) if does == "act" else {},
+            answers=operation.answer.field or None,
+            ignores=[name for name in others if writes and parameters[name].place in ("query", "header")],
         )
 
     def _references(self, operation: ApiOperation, key: str | None) -> Iterator[tuple[str, str]]:

@@ -64,7 +64,7 @@ class ServedEvaluator(Service):
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
         """Add the routes for rows and health checks to the application.
 
-        At its start, an evaluator of the user's workspace moves to a process of its own, if that process starts.
+        When the server starts, an evaluator of the user's workspace moves to its own process, if that can load it.
         """
 
         async def begin(_: web.Application) -> None:

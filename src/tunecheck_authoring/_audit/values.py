@@ -533,7 +533,8 @@ def _fills_template(text: str, template: str) -> bool:
 def _copied_result(text: str, results: Sequence[str]) -> str | None:
     """Return an earlier result that a long text resembles, or None.
 
-    A text that contains a whole result, or is part of one, is a proper copy (white space aside).
+    Return None, too, if the text contains a whole result or is part of one: it is then a proper copy. White space does
+    not count.
     """
     if not _LONG <= len(text) <= _LONGEST:
         return None

@@ -348,7 +348,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if a call that changed nothing changes the state in another drawn configuration."""
+    """True if a successful call (witness) that changed nothing changes the state in another drawn configuration."""
     simulator = search.owner(witness.call.name)
 
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))

@@ -493,7 +493,7 @@ class Trial:
     def _try_question(self, row: files.QuestionLine) -> files.Weakness | None:
         """Return the weakness of a question, or None.
 
-        Its own calls must pass, wrong calls and no calls must fail, its words must hold all values.
+        Its own calls must pass, wrong calls and no calls must fail, and its words must hold all values.
         """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
@@ -510,9 +510,10 @@ class Trial:
         return self._weakness_of(row.id, [calls], passes, (each for call in calls for each in _unsaid(call, words)))
 
     def _try_conversation(self, row: files.RowLine) -> files.Weakness | None:
-        """Return the weakness of a conversation: a finding of `check`, or wrong calls that pass.
+        """Return the weakness of a conversation, or None.
 
-        None if it is valid.
+        `check` must find nothing, its own calls must pass, wrong calls and no calls must fail, and its words and
+        results must hold all values.
         """
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)

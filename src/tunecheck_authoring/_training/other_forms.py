@@ -197,7 +197,9 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
 
 
 def _with_schema(tool: JSON) -> JSON:
-    """Return the tool with a JSON Schema of its parameters, made from their types in Python; others are unchanged.
+    """Return the tool with a JSON Schema of its parameters, made from their types in Python.
+
+    Tools that have a JSON Schema, or no parameters, are unchanged.
 
     A parameter is required unless its type says `optional` or it has a default.
 
