@@ -192,7 +192,8 @@ def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_key(depth: int, tmp
 def test_lists_around_a_file_count_for_its_depth(tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text("[" * 100 + "]" * 100)
     path = write(tmp_path, "p", BODY, 'inputs:\n  a:\n    default: [["${file:deep.json}"]]\n')
-    with pytest.raises(PromptError, match=r"p\.prompty, line \d+: inputs\.a: the value is nested more than 100 levels"):
+    problem = r"p\.prompty, line \d+: inputs\.a: lists and objects are nested more than 100 levels"
+    with pytest.raises(PromptError, match=problem):
         load_prompt(path)
 
 

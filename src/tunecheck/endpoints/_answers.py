@@ -97,7 +97,7 @@ def read_chat(reply: JSON) -> Completion:
     """Return the text, calls and reasoning in the first choice of a chat completion.
 
     Raises:
-        UnreadableReplyError: the reply is an error, or no chat completion.
+        UnreadableReplyError: the reply is an error, no chat completion, or one with an invalid message.
         FilteredError: the content filter stopped the answer.
     """
     if not isinstance(reply, dict):
@@ -127,6 +127,7 @@ def first_choice(reply: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return the choice with index 0 or without an index, else the first one; None without choices."""
     listed = reply.get("choices")
     choices = [choice for choice in listed if isinstance(choice, dict)] if isinstance(listed, list) else []
+    # The key is False for index 0 and for no index, and False sorts before True.
     return min(choices, key=lambda choice: choice.get("index") not in (None, 0), default=None)
 
 
@@ -138,7 +139,8 @@ def _finish_reason(reason: JSON) -> str | None:
 def read_usage(reply: JSON) -> Usage:
     """Return the token counts of a reply of OpenAI, Anthropic, Bedrock or Gemini; a missing count is None.
 
-    The counts have these names:
+    The result counts cached tokens as input and reasoning as output, even if the service counts them separately. The
+    services' names of the counts:
 
         chat completions   usage: prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details.cached_tokens,
                            completion_tokens_details.reasoning_tokens
@@ -181,9 +183,10 @@ def _token_count(counts: JSON, *names: str) -> int | None:
     `counts` that are not an object also give None.
     """
     numbers = object_or_empty(counts)
+    # A loop, because next() takes three times as long.
     for name in names:
         number = numbers.get(name)
-        if type(number) is int and 0 <= number < _MOST_TOKENS:  # not a bool; a loop takes a third of next()'s time
+        if type(number) is int and 0 <= number < _MOST_TOKENS:  # `isinstance` would accept a bool
             return number
     return None
 
@@ -198,7 +201,8 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     """Return the text, calls and reasoning of a message of any API.
 
     If the text contains reasoning, `text` is the rest and `raw_text` the whole text. A refusal stands in for a missing
-    text. `reasoning_fields` keeps the fields and content parts with reasoning, because some APIs need them back.
+    text. Without text and refusal, `text` is None if there are calls, else empty. `reasoning_fields` keeps the parts of
+    the message that some APIs need back: fields with reasoning and, if content parts have some, all parts but calls.
 
     Raises:
         UnreadableReplyError: the calls or the content have the wrong type.
@@ -214,6 +218,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         earlier_thoughts = len(collector.thoughts)
         texts = [part for part in content if not (isinstance(part, dict) and shapes.take_part(part, collector))]
         if len(collector.thoughts) > earlier_thoughts:
+            # `shape_of` recognises calls, which are sent back as `tool_calls`.
             fields["content"] = [part for part in content if not (isinstance(part, dict) and shapes.shape_of(part))]
 
         # If the parts contain only calls or reasoning, there is no text.
@@ -255,7 +260,7 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
 
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableReplyError(f"tool_calls of the reply's message is {kind_of(calls)}, not a list of objects")
+        raise UnreadableReplyError(f"`tool_calls` of the reply's message is {kind_of(calls)}, not a list of objects")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -283,7 +288,7 @@ def _part_text(part: JSON) -> str:
     text = (part.get("text") or part.get("refusal") or "") if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"a part of the content of the reply's message is {kind_of(part)} without text")
+    raise UnreadableReplyError(f"the content of the reply's message has a part without text: {kind_of(part)}")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
@@ -312,7 +317,10 @@ def says_error(reply: JSON) -> bool:
 
 
 def keys_of(reply: object) -> str:
-    """Return the keys of a reply, or the place of a list's only text, as a suffix for errors about a missing key."""
+    """Return a suffix for errors about a missing key: up to eight keys of a reply, or the path of a list's only text.
+
+    Return "" for any other reply.
+    """
     if isinstance(reply, list) and (path := path_of_text(reply)):
         return f" (the reply's text is at {path})"
     return f" (keys of the reply: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
@@ -362,14 +370,14 @@ _MOST_OPEN = 64
 def read_stream(body: bytes) -> tuple[dict[str, JSON], int | None]:
     """Return the chat completion in a stream, or the whole reply at the end of a stream of the Responses API.
 
-    The second value is the number of bytes up to the first token, or None without a token. If the stream ends with an
-    error, the reply is that error.
+    The second value is the number of bytes up to the end of the event with the first token, or None without a token. If
+    an event is an error, that error is the reply.
 
     Raises:
         UnreadableReplyError: the events are not pieces of a chat completion, or the stream broke off.
     """
     answer = _StreamedAnswer()
-    first: int | None = None
+    first_token_end: int | None = None
 
     for data, end in _events(body):
         if data == _DONE:
@@ -379,15 +387,15 @@ def read_stream(body: bytes) -> tuple[dict[str, JSON], int | None]:
         # An error, or the last event of the Responses API, is the whole reply.
         piece = _piece(data)
         if piece.get("error"):
-            return piece, first
+            return piece, first_token_end
         reply = piece.get("response")
         if isinstance(reply, dict) and piece.get("type") in _LAST_RESPONSES:
-            return reply, first
+            return reply, first_token_end
 
         # The first token has arrived when its whole event has.
-        if answer.add(piece) and first is None:
-            first = end
-    return answer.whole(), first
+        if answer.add(piece) and first_token_end is None:
+            first_token_end = end
+    return answer.whole(), first_token_end
 
 
 def _piece(data: bytes) -> dict[str, JSON]:
@@ -451,7 +459,8 @@ class _Pieces:
             other texts         the last of at least three different pieces has 20 characters or more, and the pieces
                                 grow or the last one equals all before it
 
-        The key of such a text is added to `repeated`, unless it is a name, because clients take the first name.
+        If arguments or other texts repeat, their key is added to `repeated`. A repeated name does no harm, because
+        clients take the first one.
         """
         *earlier, last = self.pieces or [""]
         before, whole = "".join(earlier), "".join(self.pieces)
@@ -484,7 +493,8 @@ def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
         value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
         before = message.get(key)
 
-        # A text and a list under one key: the earlier text becomes the first part of the list.
+        # A text and a list under one key: the earlier text becomes the first part of the list. The `[]` is thrown away:
+        # repeated pieces of that text are not reported.
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
@@ -529,10 +539,11 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
 
 
 def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -> dict[str, object] | None:
-    """Return the part with the piece's index, or the last part if the piece has none; None if it begins a new part.
+    """Return the part that a piece continues, or None if the piece begins a new part.
 
-    A piece with another type or call id begins a new part, but some servers give each piece of a call another id: only
-    a piece with a name begins a new call.
+    Only the latest 64 parts are considered: those with the piece's index, or all of them if the piece has none. The
+    last of them is the part, unless the piece has another type or id. If the piece has a function without a name, the
+    ids may differ.
     """
     index, function = piece.get("index"), piece.get("function")
     candidates = [part for part in parts[-_MOST_OPEN:] if not isinstance(index, int) or part.get("index") == index]
@@ -610,10 +621,10 @@ class _StreamedAnswer:
         return bool(content)
 
     def whole(self) -> dict[str, JSON]:
-        """Return the chat completion.
+        """Return the chat completion. Its key REPEATS tells whether pieces of the stream repeated earlier ones.
 
         Raises:
-            UnreadableReplyError: the stream has another form, or ended before the answer.
+            UnreadableReplyError: the stream is not of chat completions, or ended before the answer was complete.
         """
         if not self.begun and self.has_other_events:
             raise UnreadableReplyError(

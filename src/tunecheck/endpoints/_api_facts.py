@@ -101,7 +101,10 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: bool = False
 
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
-        """Return the parameters to send: without refused ones, and with the raised limit if `may_raise_limit`."""
+        """Return the parameters to send, without refused ones. `may_raise_limit` makes `room` the lowest token limit.
+
+        A refused parameter is sent under its synonym, a refused answer format as "JSON object", if the API takes that.
+        """
         sent: dict[str, JSON] = {}
 
         # A parameter that is neither accepted nor known by another name is left out.
@@ -112,15 +115,16 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
                 sent[accepted_name] = accepted_value
 
         if may_raise_limit and self.room is not None:
-            limit = next((name for name in LIMITS if name in sent), self._accepted_name("max_tokens", parameters))
-            if limit is not None:
-                sent[limit] = max(self.room, whole_number(sent.get(limit)) or 0)
+            limit_name = next((name for name in LIMITS if name in sent), self._accepted_name("max_tokens", parameters))
+            if limit_name is not None:
+                sent[limit_name] = max(self.room, whole_number(sent.get(limit_name)) or 0)
         return sent
 
     def _accepted_name(self, name: str, parameters: Mapping[str, JSON]) -> str | None:
-        """Return the name under which to send a parameter: its name, its synonym if the API refused the name, or None.
+        """Return the name under which to send a parameter: its name, or its synonym if the API refused the name.
 
-        None means that the parameter must be left out.
+        Return None if the parameter must be left out: it has no synonym, the API refused the synonym, too, or the
+        synonym is already one of the `parameters`.
         """
         if name not in self.parameters:
             return name
@@ -153,7 +157,10 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
-        """Return the facts with twice the token limit, within 4,096 and 32,768; None if the limit is at its maximum."""
+        """Return the facts with `room` at twice the token limit, within 4,096 and 32,768.
+
+        The token limit is `limit`, which was sent, or `room` if that is higher. Return None if it is at the maximum.
+        """
         before = max(limit or 0, self.room or 0)
         room = min(_MOST_LIMIT, max(_LEAST_LIMIT, 2 * before))
         return msgspec.structs.replace(self, room=room) if room > before else None
@@ -179,8 +186,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Return the name of the sent parameter that the error refuses, or None if it refuses none.
 
-    The error's `param` names the parameter, else the first parameter that the error's message mentions, else it is the
-    answer format, if the message is about formats.
+    The first rule that fits decides:
+
+    1. The error's `param` names the parameter, and the error is a refusal or about the answer format.
+    2. The error is a refusal, and its message mentions the parameter. If it mentions several, the first one counts.
+    3. The message is about answer formats, and the request had one.
     """
     # Another type of format is a mistake of the user, not a limit of the service.
     if object_or_empty(sent.get(FORMAT)).get("type") not in ("json_schema", "json_object", "text"):

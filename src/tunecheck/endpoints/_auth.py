@@ -126,9 +126,9 @@ class EntraAuth(Auth):
             # A credential is sync (then called in a thread) or async.
             get_token = self._credential.get_token
             is_async = inspect.iscoroutinefunction(get_token)
-            given = get_token(self._scope) if is_async else await asyncio.to_thread(get_token, self._scope)
+            result = get_token(self._scope) if is_async else await asyncio.to_thread(get_token, self._scope)
 
-            access_token = cast("AccessToken", await given if inspect.isawaitable(given) else given)
+            access_token = cast("AccessToken", await result if inspect.isawaitable(result) else result)
             token, expires_at = Secret(str(access_token.token)), float(access_token.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__

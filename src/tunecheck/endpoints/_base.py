@@ -175,7 +175,10 @@ class Completion:
         return columns
 
     def journaled(self) -> dict[str, JSON]:
-        """Return the JSON object for the journal, without absent values. `of_columns` restores the completion."""
+        """Return the JSON object for the journal, from which `of_columns` restores the completion.
+
+        Absent values are left out, and so is `response`, which repeats the calls or the text.
+        """
         columns = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
         del columns["response"]
         return {name: value for name, value in columns.items() if value is not None and value is not False}
@@ -202,7 +205,7 @@ _TEXTS = ("text", "finish_reason", "request_id", "reasoning", "raw_text")
 
 
 def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
-    """Return the answer with every secret in it masked.
+    """Return the answer with every secret in it masked; its field `masked` is True if there was one.
 
     Raises:
         ValueError: the answer is nested too deeply to be stored.
@@ -294,7 +297,7 @@ class Endpoint(UserCalls, ABC):
         """
         if cls.config_type is None:
             raise definition.at("kind").error(
-                f"a definition cannot create {cls.__name__}: set the class's config_type, or create it in Python"
+                f"a definition cannot create {cls.__name__}: set `config_type` of the class, or create it in Python"
             )
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
@@ -318,7 +321,9 @@ class Endpoint(UserCalls, ABC):
         return [name for key in ("model", "deployment") if isinstance(name := settings.get(key), str) and name]
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """Return the recorded conversation of this row, as a line of BFCL's result files; None if the model answers it.
+        """Return the recorded conversation of this row, as a line of BFCL's result files.
+
+        None means that there is no recorded conversation, so the row must be sent to the model.
 
         Raises:
             EndpointError: the endpoint has recorded conversations, but none for this row.

@@ -95,7 +95,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r}: embeddings need no template: leave out `request`")
+            raise ConfigurationError(f"endpoint {self.name!r} has a template only for chats: leave out `request`")
 
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
@@ -129,7 +129,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Note the model, if the definition names one; return the address, a base address with `/chat/completions`."""
+        """Note the model, if the definition names one. Return the API's address; a base url gets its path added."""
         self._model = self._text("model", definition)
 
         path = _path(url)
@@ -165,7 +165,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         # The address of a deployment, as the portal shows it.
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
-                raise definition.at("deployment").error("the url names another deployment: leave this key out")
+                raise definition.at("deployment").error("the url names another deployment: leave out `deployment`")
 
             # `_operation` sets `_is_responses`, which the next line reads.
             address = self._operation(_with_version(url, version, definition))
@@ -216,7 +216,8 @@ def _responses_url(url: str) -> str:
 def _sibling_url(url: str, operation: str) -> str:
     """Return `url` with its operation, such as `/chat/completions`, replaced by another operation."""
     parts = urlsplit(url)
-    # A url that already ended with the operation was taken for a resource: cut off the path added for chats.
+    # A written url such as `…/deployments/d/embeddings` was taken for a resource, so another `/openai/deployments/…`
+    # follows it. In that case, return the written url.
     appended = r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
     written = re.match(r".*/deployments/[^/]+" + re.escape(operation) + appended, parts.path)
 
@@ -397,7 +398,7 @@ def _items(message: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _content(content: JSON, side: str) -> JSON:
-    """Convert a chat message's content to the Responses API; `side` is "input" or "output"."""
+    """Convert a chat message's content to the Responses API; null becomes "". `side` is "input" or "output"."""
     return [_part(part, side) for part in content] if isinstance(content, list) else content or ""
 
 

@@ -211,12 +211,14 @@ class Client:
     async def _send_with_retries(self, state: _LoopState, call: ServiceCall[A]) -> Exchange[A]:
         """Send a call until an attempt succeeds, a retry cannot help, or no retries are left.
 
+        After 401, the sign-in may get a new token. The call is then sent once more without a wait.
+
         Raises:
             EndpointError: the last attempt failed, or the sign-in gave no token.
             StopRunError: ten calls in a row were refused, or the budget is spent.
         """
         failures = 0
-        renewed = False
+        token_renewed = False
 
         while True:
             state.stop_if_refused()
@@ -233,8 +235,8 @@ class Client:
             failures += 1
 
             # 401 may only mean that the token has expired or was revoked, so a new token is tried once.
-            if failure.error.status == 401 and not renewed and self.auth.discard_refused(identity):
-                renewed = True
+            if failure.error.status == 401 and not token_renewed and self.auth.discard_refused(identity):
+                token_renewed = True
                 continue
 
             may_retry = failure.retry and (failure.sent or self.retry_unreachable)
@@ -270,10 +272,10 @@ class Client:
             AttemptFailed: there is no answer.
             StopRunError: the budget is spent.
         """
-        end = await state.wait_for_limits(call.tokens)
+        end_call = await state.wait_for_limits(call.tokens)
         state.attempts += 1
-        # One cut of the concurrency limit answers all refusals of calls that were sent before it.
-        cuts = state.gate.cuts
+        # The gate ignores refusals of attempts that were sent before its latest cut.
+        cuts_when_sent = state.gate.cuts
         headers = {**self.headers, **identity, **call.headers, "Idempotency-Key": call.key}
 
         try:
@@ -286,15 +288,15 @@ class Client:
                 count_unanswered(Usage())
             raise
         except AttemptFailed as failure:
-            end(0)
+            end_call(0)
             if failure.usage is not None:
                 count_unanswered(failure.usage)
             if failure.overload:
-                state.gate.overloaded(cuts)
+                state.gate.overloaded(cuts_when_sent)
                 state.overloads[failure.error.status or 0] += 1
             raise
 
-        end(_tokens_used(exchange, call.tokens) if state.counts_tokens else 0)
+        end_call(_tokens_used(exchange, call.tokens) if state.counts_tokens else 0)
         state.gate.succeeded()
         state.refusals, state.answered = 0, True
         return exchange
@@ -303,7 +305,7 @@ class Client:
         """Return the reply with its answer. Set `last_headers`.
 
         Raises:
-            AttemptFailed: the reply has no answer.
+            AttemptFailed: the reply has no answer; the error is that of the service if the reply names one.
         """
         self.last_headers = reply.headers
 
@@ -314,8 +316,8 @@ class Client:
         value: JSON = None
 
         try:
-            value, first = self._reply_value(reply, call)
-            first_ms = None if first is None else reply.arrived_ms(first)
+            value, first_token_end = self._reply_value(reply, call)
+            first_ms = None if first_token_end is None else reply.arrived_ms(first_token_end)
             return Exchange(call.read(value), value, latency_ms, id_, first_ms)
         except ValueError as error:
             retry = isinstance(error, UnreadableReplyError) and not error.lasting
@@ -326,8 +328,8 @@ class Client:
 
             kind = ContentFilterError if isinstance(error, FilteredError) else ReplyError
             message = f"{self.who}: {self.redactor.line(str(error))}"
-            failed = kind(message, status=reply.status, request_id=id_)
-            raise AttemptFailed(failed, retry, usage=read_usage(value)) from None
+            reply_error = kind(message, status=reply.status, request_id=id_)
+            raise AttemptFailed(reply_error, retry, usage=read_usage(value)) from None
 
     def _error_reply(self, reply: Reply) -> AttemptFailed:
         """Return the failure of an error reply.
@@ -349,6 +351,8 @@ class Client:
 
     def _reply_value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
         """Return the JSON or text of a reply, and the number of bytes up to a stream's first token (else None).
+
+        If the call accepts plain text or empty answers, a body that is not JSON is returned as text or as None.
 
         Raises:
             UnreadableReplyError: the reply is a web page, no JSON, or too large.
@@ -375,10 +379,11 @@ class Client:
 
             # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
-            problem = "not JSON"
+            json_problem = "not JSON"
+            # Other errors are about JSON that is refused, such as a repeated key.
             if not str(error).startswith("not JSON"):
-                problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
-            raise UnreadableReplyError(f"the reply is {problem}: {body or 'it is empty'}") from None
+                json_problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
+            raise UnreadableReplyError(f"the reply is {json_problem}: {body or 'it is empty'}") from None
 
 
 class _LoopState:

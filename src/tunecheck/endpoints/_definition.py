@@ -17,7 +17,7 @@ from tunecheck import plugins
 from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import did_you_mean, suggest_names
 from tunecheck._trust import Trust
 from tunecheck.endpoints._base import Definition, Endpoint, Place
 from tunecheck.formats._reading import AUTO, choose_profile
@@ -67,7 +67,7 @@ def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None)
     """Set the endpoint's `profile` and `tools_as_text` from the definition's keys `format` and `tools`.
 
     Raises:
-        ConfigurationError: `format` is unknown, or `tools: text` needs another one.
+        ConfigurationError: `format` is unknown, or `tools: text` needs another format.
     """
     family = definition.data.get("format", AUTO)
 
@@ -83,7 +83,7 @@ def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None)
 
 
 def check_named(source: str | Path, trust: Trust) -> None:
-    """Check that the origin of `source` may use this definition.
+    """Check that the origin of `source`, which `trust` describes, may use this definition.
 
     Data may only name definitions in the workspace's `endpoints/` folder that run no Python code.
 
@@ -124,7 +124,7 @@ def read_definition(
         try:
             document = Document("endpoint definition", plain(dict(source)), {})
         except TypeError as error:
-            raise ConfigurationError(f"endpoint definition: {error}") from None
+            raise ConfigurationError(f"the endpoint definition has a value that is not JSON: {error}") from None
     else:
         path = _find_definition(Path(source), folder)
         document, name, folder = read_yaml(path), name or path.stem, path.parent
@@ -135,8 +135,8 @@ def read_definition(
     kind = values.get("kind")
 
     if kind is None:
-        hint = did_you_mean("kind", values)
-        raise Place(document).error(f"the key `kind` is missing{hint if 'did you mean' in hint else ''}")
+        hint = suggest_names("kind", values) or ": write a kind, such as openai"
+        raise Place(document).error(f"the key `kind` is missing{hint}")
 
     if not isinstance(kind, str) or not kind.strip():
         raise Place(document, ("kind",)).error(f"an endpoint's kind must be a text, not {shown_value(kind)}")

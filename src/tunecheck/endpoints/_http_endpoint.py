@@ -153,15 +153,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.concurrency = config.limits.concurrency
 
         self._redactor = masking.Redactor()
-        given = secret_headers or {}
-        for item in (*given.values(), *([key] if key else ())):
+        extra_headers = secret_headers or {}
+        for item in (*extra_headers.values(), *([key] if key else ())):
             self._redactor.add(item)
 
         # Without a key and headers, plain http to a public host reveals nothing.
         keyless = key is None and config.auth.value is None and config.auth.type in (None, "none")
-        sends = not keyless or bool(config.headers or given)
+        sends_secrets = not keyless or bool(config.headers or extra_headers)
         url = checked_url(
-            config.url, definition.at("url"), self._redactor, allow_http=config.allow_http, sends_secrets=sends
+            config.url, definition.at("url"), self._redactor, allow_http=config.allow_http, sends_secrets=sends_secrets
         )
 
         self._url = self._address(url, definition)
@@ -181,7 +181,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             who=f"endpoint {self.name!r}",
             url=self._url,
             auth=auth,
-            headers={**headers, **{name: item.reveal() for name, item in given.items()}},
+            headers={**headers, **{name: item.reveal() for name, item in extra_headers.items()}},
             redactor=self._redactor,
             limits=config.limits,
             timeout_s=config.timeout_s,
@@ -313,7 +313,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """Answer a request.
 
         If the API refuses a parameter, repeat the request without it. If the token limit cut off the reasoning and
-        `may_raise_limit` is set, repeat the request with a higher limit.
+        `may_raise_limit` is set, repeat the request with a higher limit; if that is refused, return the first answer.
+
+        Raises:
+            EndpointError: the call failed, and leaving out a refused parameter cannot help.
+            StopRunError: too many calls were refused, or the budget is spent.
         """
         parameters = self._streaming({**self._parameters, **request.parameters})
         if self.config.system_role != "system":
@@ -488,19 +492,19 @@ def cut_off_thinking(completion: Completion) -> bool:
 def _with_system_role(messages: Sequence[Mapping[str, JSON]], role: str) -> Sequence[Mapping[str, JSON]]:
     """Return the messages with another role for system messages: `developer` or `user`.
 
-    For `user`, their contents are put before that of the user's first message. Without a user's message, they become
-    user messages.
+    For `user`, the contents of system and developer messages are put before that of the user's first message. Without
+    a user's message, they become user messages at the beginning.
     """
     if role == "developer":
         return [{**message, "role": role} if message.get("role") == "system" else message for message in messages]
 
     system = [message for message in messages if message.get("role") in ("system", "developer")]
     others = [message for message in messages if message.get("role") not in ("system", "developer")]
-    first = next((index for index, message in enumerate(others) if message.get("role") == "user"), None)
+    first_user = next((index for index, message in enumerate(others) if message.get("role") == "user"), None)
 
-    if first is None:
+    if first_user is None:
         return [{**message, "role": "user"} for message in system] + others
-    others[first] = {**others[first], "content": _joined_content([*system, others[first]])}
+    others[first_user] = {**others[first_user], "content": _joined_content([*system, others[first_user]])}
     return others
 
 
@@ -531,7 +535,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     names = {name.lower() for name in written}
 
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
-        raise place.at("Authorization").error("`auth` already sends this header: leave the header or `auth` out")
+        raise place.at("Authorization").error("`auth` already sends this header: leave out the header or `auth`")
 
     agent = f"tunecheck/{__version__}"
     defaults = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": agent}

@@ -79,6 +79,7 @@ class TokenBucket:
         bucket = cls(per_minute, clock=clock, burst_s=burst_s)
         # Full, the bucket gives its capacity at once and the rest within the minute: together at most `per_minute`.
         bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
+        # At least half the rate, because a bucket of one unit per minute would never refill.
         bucket._per_second = max(per_minute - bucket._capacity, per_minute / 2) / 60
         bucket._level = 0.0
         return bucket
@@ -225,9 +226,10 @@ class AdaptiveGate:
 
         The share of refused attempts in this round raises, keeps or cuts the limit:
 
-        1. The share is tolerated: raise the limit if it was used, by all of it or, after the first cut, by a quarter.
-        2. The last round cut the limit and the share stayed high: the refusals do not depend on the load. Undo the cut,
-           and tolerate that share from now on.
+        1. The share is tolerated: raise the limit if callers used all of it. Double it before the first cut, then add a
+           quarter.
+        2. The last round cut the limit, and the share did not fall enough: the refusals do not depend on the load. Undo
+           the cut, and tolerate that share from now on.
         3. Else cut the limit by the share.
         """
         outcomes = self._successes + self._refusals

@@ -165,7 +165,7 @@ class Redactor:
         """
         texts: list[str] = []
         _add_texts(value, texts)
-        # One search in all texts is enough for most answers, which repeat no secret.
+        # One search in all texts is enough for most answers: they repeat no secret, so `_mask` returns the same object.
         text = "\n".join(texts)
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
         return self._masked(value) if may_repeat else value
@@ -188,12 +188,12 @@ ALL_SECRETS = Redactor()
 
 
 def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
-    """Add the keys and texts at all levels of a value; raise ValueError if it is nested deeper than MAX_DEPTH."""
+    """Add the keys and texts at all levels of a value to `texts`; raise ValueError if it is nested too deeply."""
     if isinstance(value, str):
         texts.append(value)
     elif isinstance(value, (dict, list)):
         if depth > MAX_DEPTH:
-            raise ValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
+            raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
         if isinstance(value, dict):
             texts.extend(value)
         for item in value.values() if isinstance(value, dict) else value:
@@ -273,7 +273,12 @@ _PIECE, _OVERLAP = 1 << 18, 1 << 16
 
 
 def _mask(text: str, forms: Collection[str]) -> str:
-    """Replace each secret in a text by a mask. Overlapping secrets are removed completely."""
+    """Replace each secret in a text by a mask. Overlapping secrets are removed completely.
+
+    `forms` are the secrets in lower case, and their other forms such as base64. A text without secrets is returned as
+    the same object.
+    """
+    # Pieces of a long text overlap, so that a secret at the end of one is found in the next.
     spans = [
         (begin + start, begin + end)
         for begin in range(0, len(text) if forms else 0, _PIECE)
@@ -293,8 +298,8 @@ def _mask(text: str, forms: Collection[str]) -> str:
 def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each secret, or part of one, in a text, also behind escapes or invisible characters.
 
-    Each further search removes one more layer of escapes: a secret in JSON in a URL has two layers.
-    `layers` is the number of layers of escapes that may still be removed.
+    `forms` are the secrets in lower case, and their other forms. The function calls itself for the text without one
+    layer of escapes: a secret in JSON in a URL has two. `layers` is the number that may still be removed.
     """
     lower = _same_length_lower(text)
     for form in forms:

@@ -218,8 +218,8 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
     try:
         module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
-        missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
-        hint = f" (if it is a file next to the definition, write {label}.py:{place.name})" if missing else ""
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
+        hint = f" (if it is a file next to the definition, write {label}.py:{place.name})" if is_missing else ""
         problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
         raise errors.PluginError(str(key.error(problem))) from error
 
@@ -270,7 +270,7 @@ class FunctionPlace:
         if self.file is None:
             return importlib.import_module(self.module)
         if not self.file.is_file():
-            raise FileNotFoundError(f"no such file: {self.file}")
+            raise FileNotFoundError(f"the file {self.file} does not exist: correct the key `function`")
         return load_file(self.file, self.module)
 
 
@@ -316,13 +316,13 @@ class FunctionProcess:
         """
         async with self._alone:
             process = await self._start()
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
                 return _result_of(await _ask(process, body, limit_s))
             except ProcessEndedError:
                 # `_ask` kills a process that blocks its interpreter; that is a late call, not a crash.
-                if time.monotonic() - begun >= limit_s:
-                    raise LateError(f"the call took longer than {limit_s:g} s") from None
+                if time.monotonic() - started >= limit_s:
+                    raise LateError(f"the function took longer than {limit_s:g} s: raise `timeout_s`") from None
                 raise await self._died(process) from None
             finally:
                 process.kill()
@@ -369,7 +369,7 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
         process.kill()
         raise ProcessEndedError from None
 
-    raise LateError(f"the call took longer than {limit_s:g} s")
+    raise LateError(f"the function took longer than {limit_s:g} s: raise `timeout_s`")
 
 
 def _result_of(reply: object) -> object:
@@ -387,26 +387,27 @@ class FunctionError(Exception):
 
 
 def main() -> None:
-    """Load the function that the first request names, then call it for each further request, in a new thread.
+    """Answer the requests from the parent process: load the function that the first one names, then call it for each.
 
+    Each call has a thread of its own, so that calls do not wait for each other.
     The process ends when the parent closes the pipe, without waiting for calls in progress.
     """
     pipes = Pipes()
-    arguments: tuple[Callable[..., object], LoopThread, Pipes] | None = None
+    common: tuple[Callable[..., object], LoopThread, Pipes] | None = None
     for number, body in pipes.requests():
-        if arguments is None:
+        if common is None:
             place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
-            arguments = place.load(), LoopThread("tunecheck-function"), pipes
+            common = place.load(), LoopThread("tunecheck-function"), pipes
             pipes.reply(number, None)
         else:
-            threading.Thread(target=_reply_to, args=(*arguments, number, body), daemon=True).start()
+            threading.Thread(target=_reply_to, args=(*common, number, body), daemon=True).start()
     os._exit(0)
 
 
 def _reply_to(function: Callable[..., object], loop: LoopThread, pipes: Pipes, number: int, body: bytes) -> None:
     """Call the function in this thread, await a coroutine in the loop, and reply with the result or error.
 
-    The reply to a ping is None.
+    `body` holds the pickled arguments. If it holds None, the request is a ping, and the reply is None.
     """
     arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
 
@@ -417,8 +418,8 @@ def _reply_to(function: Callable[..., object], loop: LoopThread, pipes: Pipes, n
         reply: object = value if isinstance(value, base.Completion) else plain(value)
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
         # A user's exception might not survive pickling, so only its type and text are sent.
-        own = isinstance(error, errors.TunecheckError)
-        reply = error if own else FunctionError(f"{type(error).__name__}: {error}")
+        is_known = isinstance(error, errors.TunecheckError)
+        reply = error if is_known else FunctionError(f"{type(error).__name__}: {error}")
 
     pipes.reply(number, reply)
 

@@ -47,7 +47,7 @@ def id_key(row_id: str) -> bytes:
 
 
 def content_key(messages: object) -> bytes:
-    """Return the lookup key of messages. Null values equal absent keys, and a text equals its parts joined.
+    """Return the lookup key of messages. Null values count as absent, and a list of text parts as their joined text.
 
     Raises:
         TypeError: the messages have no JSON form.
@@ -109,9 +109,9 @@ class ReplayEndpoint(Endpoint):
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
 
-        where = f"row {request.row.id}" if request.row else "a request without a row"
+        row_or_request = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{where}: {self._path} has no recorded answer")
+            raise NoAnswerError(f"{row_or_request}: {self._path} has no recorded answer")
 
         if record.get("error") is not None:
             raise _recorded_error(record)
@@ -120,9 +120,9 @@ class ReplayEndpoint(Endpoint):
         try:
             answer = read_answer(next((value for value in values if value is not None), None))
         except FilteredError as error:
-            raise errors.ContentFilterError(f"{where}: {error}") from None
+            raise errors.ContentFilterError(f"{row_or_request}: {error}") from None
         except UnreadableReplyError as error:
-            raise errors.ReplyError(f"{where}: the recorded answer cannot be read: {error}") from None
+            raise errors.ReplyError(f"{row_or_request}: the recorded answer cannot be read: {error}") from None
 
         # The recorded answer gives text and calls. In the other fields, the record wins over a message in it.
         recorded = Completion.of_columns(record)
@@ -149,7 +149,9 @@ class ReplayEndpoint(Endpoint):
         return {"kind": self.kind, "sha256": sha256, "response": self._response}
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """Return the record of a row if it is a conversation in BFCL's layout; None for a single answer.
+        """Return the record of a row if its answer is under `result`, as in BFCL's files, or is a list of turns.
+
+        None means that the record has a single answer, which `complete` returns.
 
         Raises:
             NoAnswerError: the file has no record of the row.
@@ -186,7 +188,10 @@ def _result_files(path: Path) -> list[Path]:
 
 
 def _recorded_error(record: Mapping[str, JSON]) -> errors.EndpointError:
-    """Return the error in a record: of the recorded type if `_ERRORS` has the type, else an EndpointError."""
+    """Return the error in a record, of the recorded type.
+
+    If `_ERRORS` does not have the type, return an EndpointError with the type in its message.
+    """
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
 
@@ -271,7 +276,7 @@ class RecordedFile:
         Raises:
             DataError: the line is no record, or another record has the same key.
         """
-        where = f"{self.path}, line {number}"
+        place = f"{self.path}, line {number}"
 
         if not line.strip():
             return
@@ -279,50 +284,51 @@ class RecordedFile:
         try:
             record = loads(line.removeprefix(BOM_UTF8) if number == 1 else line)
         except ValueError as error:
+            # The end of an unfinished line is the column after its last character, not after the line feed.
             if isinstance(error, JSONDecodeError):
-                where += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
+                place += f", column {min(error.pos, len(error.doc.rstrip())) + 1}"
             reason = error.msg if isinstance(error, JSONDecodeError) else error
-            raise errors.DataError(f"{where}: the line is not JSON: {reason}; write one object on each line") from None
+            raise errors.DataError(f"{place}: the line is not JSON: {reason}; write one object on each line") from None
 
         if not isinstance(record, dict):
-            raise errors.DataError(f"{where}: a recorded answer must be an object with an answer and an id or messages")
+            raise errors.DataError(f"{place}: a recorded answer must be an object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
-            raise errors.DataError(f"{where}: the recorded answer is missing: add {' or '.join(self._answer_keys)}")
+            raise errors.DataError(f"{place}: the recorded answer is missing: add {' or '.join(self._answer_keys)}")
 
-        place = _RecordPlace(number, offset, "id" in record)
-        for key in _keys(record, where):
-            first = self._places.setdefault(key, place)
-            by_id = key.startswith(b"id ")
+        current = _RecordPlace(number, offset, "id" in record)
+        for key in _keys(record, place):
+            first = self._places.setdefault(key, current)
+            is_id = key.startswith(b"id ")
+            may_share = not is_id and first.has_id and current.has_id  # the same messages, told apart by their ids
 
-            # Records may have the same messages if both have an id.
-            if first is not place and (by_id or not (first.has_id and place.has_id)):
-                what = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if by_id else "the same messages"
+            if first is not current and not may_share:
+                shared = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if is_id else "the same messages"
                 raise errors.DataError(
-                    f"{self.path}, lines {first.line} and {number}: both records answer {what}: keep one of them"
+                    f"{self.path}, lines {first.line} and {number}: both records answer {shared}: keep one of them"
                 )
 
 
-def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
+def _keys(record: Mapping[str, JSON], place: str = "") -> list[bytes]:
     """Return the lookup keys of a record: of its id, its messages, or both.
 
     Raises:
-        DataError: the record has neither, or they have the wrong type. The message begins with `where`.
+        DataError: the record has neither, or they have the wrong type. The message begins with `place`: file and line.
     """
     keys = []
     row_id, messages = record.get("id"), record.get("messages")
     if isinstance(row_id, str) or whole_number(row_id) is not None:
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
-        raise errors.DataError(f"{where}: the record's id must be a text or a whole number")
+        raise errors.DataError(f"{place}: the record's id must be a text or a whole number")
 
     if messages is not None:
         try:
             keys.append(content_key(messages))
         except TypeError as error:
-            raise errors.DataError(f"{where}: the record's messages cannot be compared with a row's: {error}") from None
+            raise errors.DataError(f"{place}: the record's messages cannot be compared with a row's: {error}") from None
 
     if not keys:
-        raise errors.DataError(f"{where}: the record has no id and no messages: add those of its row")
+        raise errors.DataError(f"{place}: the record has no id and no messages: add those of its row")
     return keys
 
 

@@ -174,6 +174,7 @@ class SimulatedEndpoint(Endpoint):
         truth = _ground_truth(request.row, self._columns)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
 
+        # Each mistake has a part of the range from 0 to 1, as long as its rate. The rest of the range is for no mistake.
         drawn, total = rng.random(), 0.0
         for name, mistake in mistakes.items():
             total += self._rates.get(name, 0)
@@ -202,12 +203,12 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
         checked[name] = rate
 
-    for group, expected in ((CALL_MISTAKES, "calls"), (ANSWER_MISTAKES, "text answers")):
+    for group, answers in ((CALL_MISTAKES, "calls"), (ANSWER_MISTAKES, "text answers")):
         total = math.fsum(checked.get(name, 0) for name in group)
 
         # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"rates of mistakes in {expected} add up to {total:g}: lower them to at most 1")
+            raise ConfigurationError(f"the rates of mistakes in {answers} add up to {total:g}: lower them to at most 1")
 
     return checked
 
@@ -293,7 +294,7 @@ def date_format(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedA
 
 
 def wrong_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) -> SimulatedAnswer | None:
-    """Replace a value by another of its type (enum value, close number, other words); None if no value can be."""
+    """Replace an argument by another value of its type, such as a close number; None if no argument has another."""
     # Null and punctuation have no other value of the same kind.
     places = [
         (index, path, value)
@@ -341,7 +342,8 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
         name = rng.choice(free)
         schema = object_or_empty(properties[name])
         value = _random_value(schema, situation.message, rng)
-        if value == schema.get("default", ...):  # passing a default explicitly would not be a mistake
+        # Passing a default explicitly would not be a mistake. No value equals `...`, which stands for no default.
+        if value == schema.get("default", ...):
             value = _different_value(value, schema, situation.message, rng)
     else:
         name, value = rng.choice([pair for pair in _UNASKED if pair[0] not in call.arguments] or [("note", "none")])
@@ -353,11 +355,11 @@ def wrong_function(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
     """Call another offered function, or use a slightly wrong name if there is no other function; never None."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
-    others = [other for other in situation.functions if other != call.name]
+    others = [name for name in situation.functions if name != call.name]
     # `get_weather` becomes `fetch_weather`.
-    near = [other + call.name.removeprefix(verb) for verb, other in _VERBS if call.name.startswith(verb)]
+    invented = [synonym + call.name.removeprefix(verb) for verb, synonym in _VERBS if call.name.startswith(verb)]
 
-    return _with_call(draft, index, replace(call, name=rng.choice(others or near[:1] or [f"get_{call.name}"])))
+    return _with_call(draft, index, replace(call, name=rng.choice(others or invented[:1] or [f"get_{call.name}"])))
 
 
 def answered_instead_of_called(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
@@ -424,9 +426,9 @@ def _change_one(
 
     Return None if no argument can be changed.
     """
-    changes = [(index, path, change(path, value)) for index, path, value in _scalar_arguments(draft)]
-    possible = [(index, path, changed) for index, path, changed in changes if changed is not None]
-    return _with_value(draft, *rng.choice(possible)) if possible else None
+    tries = [(index, path, change(path, value)) for index, path, value in _scalar_arguments(draft)]
+    changes = [(index, path, changed) for index, path, changed in tries if changed is not None]
+    return _with_value(draft, *rng.choice(changes)) if changes else None
 
 
 def _scalar_arguments(draft: SimulatedAnswer) -> Iterator[tuple[int, ValuePath, JSON]]:
@@ -452,13 +454,13 @@ def _scalars(value: JSON, path: ValuePath = ()) -> Iterator[tuple[ValuePath, JSO
 
 
 def _with_value(draft: SimulatedAnswer, index: int, path: ValuePath, value: JSON) -> SimulatedAnswer:
-    """Return the answer with another value at this path of a call's arguments."""
+    """Return the answer with another value at this path in the arguments of the call at `index`."""
     # A copy, because the ground truth belongs to the row.
     arguments = copy.deepcopy(draft.calls[index].arguments)
-    place: Any = arguments
+    container: Any = arguments
     for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
+        container = container[step]
+    container[path[-1]] = value
 
     return _with_call(draft, index, replace(draft.calls[index], arguments=arguments))
 
@@ -471,7 +473,7 @@ def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> Simula
 def _different_value(value: JSON, schema: Mapping[str, JSON], message: str, rng: Random) -> JSON:
     """Return another value of the same type: from the schema's enum, else one close to `value`.
 
-    Return None for null, lists and objects without an enum.
+    A text may become a name in `message`. Return None for null, lists and objects without an enum.
     """
     choices = schema.get("enum")
     others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
@@ -688,7 +690,7 @@ def paraphrase(text: str, rng: Random) -> str | None:
 
     opener = _KNOWN_OPENER.match(text)
     body = text[opener.end() :] if opener else ""
-    body = body[:1].upper() + body[1:] if body else text
+    body = body[:1].upper() + body[1:] if body else text  # an opener alone is kept, as the whole answer
 
     paraphrases = [begin + body + end for begin in ("", *_OPENERS) for end in ("", *_CLOSERS)]
     return rng.choice([changed for changed in paraphrases if changed != text])

@@ -130,7 +130,7 @@ class EndpointTarget(EndpointTargetBase):
     def read_also(self, name: str, path: ValuePath | None) -> None:
         """Read a part of the request (`name`) also from the column at `path`, if its other columns have no value.
 
-        A part that the mapping names is not read from another column.
+        If the mapping names the part, or `path` is None, nothing changes.
         """
         if path is not None and name not in self._mapped:
             self._paths[name] = (*self._paths[name], path)
@@ -228,7 +228,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
         try:
             value = loads(value) if value.strip() else None
         except ValueError as error:
-            raise ValueError(f"the text of the tools is not JSON: {error}") from None
+            raise ValueError(f"the row's tools are a text that is not JSON: {error}") from None
 
     if value is None:
         return None
@@ -286,27 +286,27 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
 
 
 def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[str, tuple[ValuePath]]:
-    """Return the path for each request part in the mapping, as a tuple of one: `_DEFAULTS` has several for a part.
+    """Return a tuple of one path for each request part in the mapping, because parts of `_DEFAULTS` may have several.
 
-    A value is `${data.a.b}` or the name of a column. `places` has the file and line of names that a file declares.
+    A value of the mapping is `${data.a.b}` or a column's name. `places` has the file and line of parts that a file maps.
 
     Raises:
         ConfigurationError: a name is unknown, or a reference is not to the data.
     """
     prefixes = {name: f"{places[name]}: " if name in places else "" for name in mapping}
-    return {name: (_column_path(name, text, prefixes[name]),) for name, text in mapping.items()}
+    return {name: (_column_path(name, column, prefixes[name]),) for name, column in mapping.items()}
 
 
-def _column_path(name: str, column: str, prefix: str) -> ValuePath:
-    """Return the path in a row that one entry of a mapping means: `${data.a.b}`, or the name of a column.
+def _column_path(name: str, column: str, place: str) -> ValuePath:
+    """Return the path in a row for one request part (`name`): `column` is `${data.a.b}` or the name of a column.
 
     Raises:
-        ConfigurationError: the name is unknown, or the reference is not to the data. The message starts with `prefix`.
+        ConfigurationError: the part is unknown, or the reference is not to the data. The message starts with `place`.
     """
     if name not in _DEFAULTS:
         known = " and ".join(f"target.{part}" for part in _DEFAULTS)
         hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
-        raise ConfigurationError(f"{prefix}the mapping has an unknown key 'target.{name}'{hint}")
+        raise ConfigurationError(f"{place}the mapping has an unknown key 'target.{name}'{hint}")
 
     text = column.strip()
     is_reference = text.startswith("${") and text.endswith("}")
@@ -314,12 +314,12 @@ def _column_path(name: str, column: str, prefix: str) -> ValuePath:
     try:
         path = parse_path(text[2:-1]) if is_reference else (text,)
     except ValueError as error:
-        raise ConfigurationError(f"{prefix}the mapping of target.{name} is not valid: {error}") from None
+        raise ConfigurationError(f"{place}the mapping of target.{name} is not valid: {error}") from None
 
     # Only data can be mapped: outputs do not exist before the request.
     if is_reference and (len(path) < 2 or path[0] != "data"):
         raise ConfigurationError(
-            f"{prefix}the mapping of target.{name} must read a column of the data: write ${{data.COLUMN}}, not {column}"
+            f"{place}the mapping of target.{name} must read a column of the data: write ${{data.COLUMN}}, not {column}"
         )
 
     return path[1:] if is_reference else path

@@ -69,6 +69,7 @@ class RequestTemplate:
             """Return the value for a reference; raise ValueError if it names a missing column."""
             if name in values:
                 return values[name]
+            # The path in the row follows `data`: `customer` in `data.customer`.
             value = find_value(request.row.values if request.row else {}, parse_path(name)[1:])
             if isinstance(value, Missing):
                 raise ValueError(f"this row has no value for ${{{name}}}, which the endpoint's request uses")
@@ -101,21 +102,21 @@ class RequestTemplate:
         Raises:
             ConfigurationError: the name is unknown.
         """
-        inner = match[1]
-        if inner is None:  # `$${`, which stands for `${` itself
-            return match[0]
+        reference, name = match[0], match[1]
+        if name is None:  # `$${`, which stands for `${` itself
+            return reference
 
-        if ENV_REFERENCE.fullmatch(match[0]):
+        if ENV_REFERENCE.fullmatch(reference):
             # A value that contains `${` must not be read as a reference later.
-            return str(resolve(match[0], place, redactor)).replace("${", "$${")
+            return str(resolve(reference, place, redactor)).replace("${", "$${")
 
         try:
-            first, *columns = parse_path(inner)
+            first, *columns = parse_path(name)
         except ValueError:
             first, columns = "", []
 
-        if inner not in _NAMES and (first != "data" or not columns):
+        if name not in _NAMES and (first != "data" or not columns):
             known = [*_NAMES, "data.<column>", "env:<NAME>"]
-            raise place.error(f"the request template has an unknown reference {match[0]}{did_you_mean(inner, known)}")
+            raise place.error(f"the request template has an unknown reference {reference}{did_you_mean(name, known)}")
         self.references.add(str(first))
-        return match[0]
+        return reference

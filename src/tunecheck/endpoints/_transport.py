@@ -85,7 +85,7 @@ def checked_url(
 
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname or "", parts.port
+        host, _ = parts.hostname or "", parts.port  # reading an invalid port raises ValueError
     except ValueError:
         raise place.error("the endpoint's url is not valid: write an address such as https://host/path") from None
 
@@ -96,7 +96,7 @@ def checked_url(
 
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if is_secret_query(name):
-            raise place.error(f"the url holds a secret, {name}=…: write headers: {{HEADER: ${{env:NAME}}}} instead")
+            raise place.error(f"the url's parameter {name} holds a secret: write `headers: {{HEADER: ${{env:NAME}}}}`")
 
     if parts.scheme == "http" and not is_loopback(host):
         private, masked_host = is_private(host), redactor.text(host)
@@ -375,7 +375,8 @@ class HttpTransport:
     ) -> AttemptFailed:
         """Return a failure without a complete reply, with an error of type `kind`.
 
-        `sent` is False if the service did not get the request. `lasting`: a retry would fail in the same way.
+        `sent` is False if the service did not get the request; the error's cause is then `unreachable`. `lasting`: a
+        retry would fail in the same way.
         """
         error = kind(f"{self._who}: {self._redactor.line(reason)}")
         error.cause = error.cause if sent else "unreachable"
@@ -495,6 +496,7 @@ def error_failure(
     message = _error_message(reply, status, redactor.line(text), "" if no_model else advice)
     error = kind(f"{who} answered {message}", status=status, request_id=id_)
     error.said = redactor.line(text, _MOST_SAID)
+    # The first text under `code`, and the first under `param`.
     error.code, error.param = (
         next((redactor.line(value) for value in _error_values(body, key) if isinstance(value, str)), None)
         for key in ("code", "param")

@@ -91,7 +91,7 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
 
 
 def _calls_are_parsed(answers: Answers) -> Diagnosis:
-    """Check that some question was answered with a call that the API returned as one, not in text or reasoning."""
+    """Check that some question was answered with a tool call of the API, not with a call in the text or reasoning."""
     # The order matters: a call in the text is the server's fault, whatever the other answers look like.
     in_text = answers.left_in_text
     if in_text and not answers.as_text:
@@ -151,8 +151,9 @@ def _encoding_problem(arguments: JSON) -> tuple[Status, str, str] | None:
     found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
     if found is None:
         return None
+    cause, _ = found
     problems = {"double_encoded": "are encoded twice or more often", "trailing_tag": "are followed by a tag"}
-    return "fail", problems.get(found[0], "are not a JSON object"), cause_named(found[0]).advice
+    return "fail", problems.get(cause, "are not a JSON object"), cause_named(cause).advice
 
 
 def _names_are_kept(answers: Answers) -> Diagnosis:
@@ -282,7 +283,7 @@ _HIDDEN_TOKENS = 40
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
-    """Check that reasoning is neither in the answers' text, nor instead of it, nor hidden."""
+    """Check that the service returns reasoning apart from the answers' text: not in it, not in its place, not hidden."""
     thoughtful = [answer for answer in answers.answered if answer.completion.reasoning]
     leaked = next(
         (each for each in thoughtful if str(each.completion.reasoning) in (each.completion.raw_text or "")), None
@@ -533,9 +534,9 @@ class DoctorCheck:
 
     def verdict(self, answers: Answers) -> Diagnosis:
         """Run the check. It fails if a question ended in an error, and is skipped if there is nothing to check."""
-        without_tools = None if self.about == "answers" else answers.without_tools
-        if without_tools:
-            return Diagnosis("skip", without_tools)
+        no_tools_reason = None if self.about == "answers" else answers.without_tools
+        if no_tools_reason:
+            return Diagnosis("skip", no_tools_reason)
         if self.only_chat and answers.as_text:
             return Diagnosis("skip", "only chat completions can be streamed")
 

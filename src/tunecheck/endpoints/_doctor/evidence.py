@@ -236,8 +236,8 @@ class DoctorAnswer:
     @cached_property
     def is_read_from_text(self) -> bool:
         """True if the `tool_calls` were read from the text because of the definition's `format`."""
-        given = self.completion.raw_text if self.completion.tool_calls else None
-        return bool(given) and bool(read_calls(given, tools=list(self.request.tools or ())).calls)
+        original = self.completion.raw_text if self.completion.tool_calls else None
+        return bool(original) and bool(read_calls(original, tools=list(self.request.tools or ())).calls)
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -259,7 +259,7 @@ class DoctorAnswer:
         return clean(calls or self.text, 160) or "nothing"
 
     def arguments_of(self, name: str) -> Mapping[str, JSON] | None:
-        """Return the arguments of the first call of a function, even under a changed name; None without a call."""
+        """Return the arguments of the first call of a function, even with a prefix before its name; None without a call."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 
@@ -329,9 +329,10 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 def advice_on(error: Exception) -> str:
     """Return advice on the error of a request."""
-    refused = "access_refused" if isinstance(error, StopRunError) else None
-    if cause := error.cause if isinstance(error, EndpointError) else refused:
-        return cause_named(cause).advice
+    if isinstance(error, StopRunError):
+        return cause_named("access_refused").advice
+    if isinstance(error, EndpointError) and error.cause:
+        return cause_named(error.cause).advice
     return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
 
 

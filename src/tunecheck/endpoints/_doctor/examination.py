@@ -154,23 +154,23 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         answers = await asyncio.gather(*(_answer(endpoint, evidence.QUESTIONS[name], slots) for name in names))
         return dict(zip(names, answers, strict=True))
 
-    given = await answers_to(("untooled", "call"))
+    by_question = await answers_to(("untooled", "call"))
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
     is_chat = http is not None and http.is_chat
     sends_tools = http is None or http.sends_tools
     serving = evidence.Serving()
 
-    if given["untooled"].error is None:
+    if by_question["untooled"].error is None:
         serving = await evidence.find_serving(http) if http else serving
-        with_tools = sends_tools and given["call"].error is None
+        with_tools = sends_tools and by_question["call"].error is None
 
         # Without an answer to `call`, questions with tools would only fail in the same way. Only chats can be streamed.
         names = [name for name, question in evidence.QUESTIONS.items() if with_tools or not question.tools]
         unasked = [name for name in names if evidence.QUESTIONS[name].parameters.get("stream") and not is_chat]
-        given |= await answers_to([name for name in names if name not in (*given, *unasked)])
+        by_question |= await answers_to([name for name in names if name not in (*by_question, *unasked)])
 
     return evidence.Answers(
-        given,
+        by_question,
         definition,
         http.reply_headers() if http else {},
         endpoint.facts,
