@@ -302,7 +302,7 @@ def test_an_image_file_stands_in_the_prompts_folder(link: str, tmp_path: Path) -
     (tmp_path / "x.png").write_bytes(b"x")
     (folder / "link.png").symlink_to(tmp_path / "x.png")
     (folder / "folder.png").mkdir()
-    with pytest.raises(PromptError, match=r"p\.prompty, line 2: the image '"):
+    with pytest.raises(PromptError, match=r"p\.prompty, line 2: an image cannot be used: '"):
         load_prompt(write(folder, "p", f"user:\n![x]({link})\n"))
 
 

@@ -174,7 +174,7 @@ class SimulatedEndpoint(Endpoint):
         truth = _ground_truth(request.row, self._columns)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
 
-        # Each mistake has a part of the range from 0 to 1, as long as its rate. The rest of the range is for no mistake.
+        # Each mistake has a part of the range from 0 to 1, as long as its rate. The rest is for no mistake.
         drawn, total = rng.random(), 0.0
         for name, mistake in mistakes.items():
             total += self._rates.get(name, 0)

@@ -165,7 +165,7 @@ class Front:
             return {}
 
         if not isinstance(value, dict):
-            raise self.error(path, f"the value must be a mapping, not {shown_value(value)}")
+            raise self.error(path, f"`{path[-1]}` must be a mapping, not {shown_value(value)}")
         return value
 
     def text(self, *path: str | int) -> str | None:
@@ -180,7 +180,7 @@ class Front:
 
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
-        raise self.error(path, f"the value must be a text, not {shown_value(value)}")
+        raise self.error(path, f"`{path[-1]}` must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str | int) -> str | None:
         """Return the text at this path, a number as a text, or None if the text is absent or blank.
@@ -203,7 +203,7 @@ class Front:
         word = (self.filled_text(*path) or default).lower()
         if word not in known:
             end = suggest_names(word, known) or f": {advice}" if advice else did_you_mean(word, known)
-            raise self.error(path, f"the value {shown_value(word)} is not supported{end}")
+            raise self.error(path, f"`{path[-1]}` cannot be {shown_value(word)}{end}")
         return word
 
     def required_text(self, *path: str | int) -> str:
@@ -214,7 +214,7 @@ class Front:
         """
         text = self.filled_text(*path)
         if text is None:
-            raise self.error(path, "is missing")
+            raise self.error(path, f"the key `{path[-1]}` is missing: write a text")
         self._fill_in(text, path)  # refuses an unset variable
         return text
 
@@ -228,8 +228,8 @@ class Front:
             PromptError: a variable is not set; the message names `path`.
         """
 
-        def filled(text: str, path: ValuePath) -> str:
-            return self._fill_in(text, path, redactor) if ENV_REFERENCE.fullmatch(text) else text
+        def filled(text: str, text_path: ValuePath) -> str:
+            return self._fill_in(text, text_path, redactor) if ENV_REFERENCE.fullmatch(text) else text
 
         return map_texts(value, filled, path)
 
@@ -246,14 +246,16 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
     """Return the front matter, the template below it, and the number of lines above the template.
 
     The second `---` line ends the front matter. (Azure's loader uses the last one, and so refuses files with further
-    `---` lines.) A file without such lines has an empty front matter.
+    `---` lines.) A file without `---` lines has an empty front matter.
 
     Raises:
-        PromptError: the front matter does not end, is no mapping or no YAML, or the file has no template.
+        PromptError: the front matter does not end or begins with a misspelt `---` line, it is no mapping or no YAML, or
+            the file has no template.
     """
     # The text between the first two rules is the front matter.
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
+    # If the first line looks like a misspelt `---`, the file is refused instead of taken for a template.
     if opening is None and text.strip() and not _NEARLY_RULE.match(text):
         return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
@@ -323,7 +325,7 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
             refuse_secrets(front, *path, key, references=references)
     elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(path[-1])):
         if not references:
-            raise front.error(path, "a secret is not allowed here: write it in the model's configuration")
+            raise front.error(path, "a secret is not allowed here: move it to the model's configuration")
         if not WHOLE_SECRET.match(value.strip()):
             raise front.error(path, WRITTEN_OUT)
 
@@ -346,7 +348,7 @@ def request_parameters(front: Front, parameters: JSON, *path: str) -> dict[str, 
 
     number = parameters.get("n")
     if number is not None and (type(number) is not int or number < 1):
-        raise front.error((*path, "n"), f"n must be a whole number of 1 or more, not {shown_value(number)}")
+        raise front.error((*path, "n"), f"`n` must be a whole number of 1 or more, not {shown_value(number)}")
     return {key: value for key, value in parameters.items() if key not in _REPLY_PARAMETERS}
 
 
@@ -390,7 +392,7 @@ class JudgeSettings(JudgeOutput, frozen=True):
 
     def __post_init__(self) -> None:
         if self.range is not None and not self.range[0] < self.range[1]:
-            raise ValueError("range: give two numbers, the lower one first")
+            raise ValueError("`range` must have two numbers, the lower one first")
 
 
 def read_judge(front: Front) -> dict[str, JSON]:

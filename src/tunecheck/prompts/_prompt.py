@@ -181,7 +181,7 @@ class Prompt:
 
     @property
     def written_whole(self) -> frozenset[str]:
-        """The inputs that the template only writes or tests, as text."""
+        """The names of the text inputs that the template only writes (`{{ name }}`) or tests (`{% if name %}`)."""
         texts = {name for name, known in self.inputs.items() if known.insert is None}
         return frozenset(texts) - self._template.used
 
@@ -210,6 +210,8 @@ class Prompt:
 
     def _bound(self, values: Mapping[str, object]) -> dict[str, JSON]:
         """Return the value of each input for the template: the given one, or else the default.
+
+        If the template itself handles a missing input, no default is used and the input is left out.
 
         Raises:
             PromptError: there is no input for a value, or a required input has no value.

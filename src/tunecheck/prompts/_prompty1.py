@@ -65,7 +65,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     try:
         images = prompt.read_images(file.body, front.folder)
     except ValueError as error:
-        raise front.error((), f"the image {error}") from None
+        raise front.error((), f"an image cannot be used: {error}") from None
 
     template = Template(file.body, file.where, functools.partial(_split_at_roles, images), "jinja2 trimmed")
     if not any(map(_may_open_message, template.own_text)):
@@ -77,6 +77,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     written = front.mapping("model", "parameters")
     resolved = front.from_environment(written, ("model", "parameters"), secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
+    # With `response: all`, a judge's sample is each of the `n` replies that the prompt asks for.
     samples = object_or_empty(resolved).get("n")
     wants_all = front.one_of(("first", "all"), "first", "model", "response") == "all" and samples is not None
 
@@ -226,7 +227,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
 
     endpoint = f"${{env:{prefix}_ENDPOINT}}" if only_model else front.filled_text(*path, "azure_endpoint")
     if endpoint is None:
-        raise front.error((*path, "azure_endpoint"), "is missing")
+        raise front.error((*path, "azure_endpoint"), "the key `azure_endpoint` is missing: write the url")
 
     return prompt.definition_of(
         kind,
@@ -295,7 +296,7 @@ def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str
         content = _content(named["content"], skeleton, images)
         return {"role": role, keys.get(role, "name"): skeleton.filled(named["name"]), "content": content}
 
-    # Other roles need no name. A role line may stand between `tool_call_id:` and its content.
+    # Other roles need no name. A `tool:` message is incomplete if a role line follows its id, before the content.
     if role in keys:
         name = "id" if role == "tool" else "name"
         raise ValueError(f"a `{role}:` message needs these lines: `{keys[role]}:`, the {name}, `content:`, the content")
@@ -324,7 +325,7 @@ def _content(chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> JSON:
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:
-    """Return the calls below `tool_calls:`, written in JSON or Python; None if no list follows.
+    """Return the calls below `tool_calls:`, written in JSON or Python; None if no readable list follows.
 
     Raises:
         ValueError: the list contains something else than mappings.

@@ -109,7 +109,7 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
         return tuple(_read(front, value, name, (*path, name), strict) for name, value in described.items())
 
     if not isinstance(described, list):
-        raise front.error(path, f"the value must be a list or a mapping, not {shown_value(described)}")
+        raise front.error(path, f"`{path[-1]}` must be a list or a mapping, not {shown_value(described)}")
 
     # Without a name (None), `_read` takes it from the description. Alternatives get the empty name.
     name = None if named else ""
@@ -119,9 +119,9 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
 def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: bool) -> Property:
     """Return the property that a value describes. If `name` is None, the name is a key of the value.
 
-    A text, a number, true or false is an example of the property; its type gives the kind: `{city: Oslo}` describes a
-    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`. `strict`: see
-    `object_schema`.
+    For a property with a name, the value may be an example, whose type gives the kind: `{city: Oslo}` describes a
+    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`. With `strict`,
+    their schemas are for OpenAI's strict mode.
 
     Raises:
         PromptError: the value is no description, or a key is missing.
@@ -131,7 +131,7 @@ def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: 
         return Property(name, kind, {"type": _TYPES[kind]})
 
     if not isinstance(value, dict):
-        raise front.error(path, f"the value must be a mapping with `kind:`, not {shown_value(value)}")
+        raise front.error(path, f"a property must be a mapping with `kind:`, not {shown_value(value)}")
 
     name = front.required_text(*path, "name") if name is None else name
     kind, required = front.required_text(*path, "kind"), value.get("required")
@@ -144,7 +144,7 @@ def _schema(
 ) -> dict[str, JSON]:
     """Return the JSON Schema of a property of this kind, from its description at this path of the front matter.
 
-    `strict`: see `object_schema`.
+    With `strict`, it is for OpenAI's strict mode.
 
     Raises:
         PromptError: the items of an array or another key are missing, or an inner description is wrong.
@@ -290,9 +290,9 @@ def is_prompty2(front: Front) -> bool:
     is_newer = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or has_input_kinds
 
     if older_key is not None and (is_newer or newer_key is not None):
-        other = f"model.{newer_key}" if newer_key else "the rest"
+        newer = f"model.{newer_key}" if newer_key else "the rest"
         raise front.error(
-            ("model", older_key), f"this key belongs to the older prompt dialect, {other} to the newer: use one dialect"
+            ("model", older_key), f"this key belongs to the older prompt dialect, {newer} to the newer: use one dialect"
         )
 
     if is_newer or newer_key is not None:
@@ -375,7 +375,7 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
         if item.name in template.used:
-            raise file.front.error(("inputs",), f"{item.name} is not text: insert it only as {{{{ {item.name} }}}}")
+            raise file.front.error(("inputs",), f"input {item.name} is not text: use it only as {{{{ {item.name} }}}}")
     return template
 
 
@@ -527,9 +527,10 @@ def _attribute_value(text: str) -> JSON:
 
 
 def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
-    """Append the message with this head and these lines to `messages`; without lines, nothing.
+    """Append the message with these lines to `messages`; do nothing if there are no lines.
 
-    Values that are not text stand between the lines' texts as messages or parts of their own.
+    `head` has the role and the attributes of its header. Values that are not text, such as images, divide the lines and
+    become messages or parts of their own.
     """
     if not lines:
         return
@@ -565,6 +566,8 @@ def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
 def _insertion(name: str, kind: str, value: JSON) -> Inserted:
     """Convert an input of kind thread, image, audio or file to the messages or the part that the template inserts.
 
+    An empty value inserts nothing.
+
     Raises:
         TypeError: the value is not of this kind; the message begins with the input's name.
     """
@@ -585,7 +588,9 @@ def _insertion(name: str, kind: str, value: JSON) -> Inserted:
 
 
 def _thread(name: str, value: JSON) -> Iterator[dict[str, JSON]]:
-    """Yield the messages of a conversation, with their roles in lower case; one message may stand without a list.
+    """Yield the messages of a conversation, with their roles in lower case. A message without a role is the user's.
+
+    `value` is a list of messages or a single message.
 
     Raises:
         TypeError: an item is not a message with a known role; the message begins with the input's `name`.

@@ -55,6 +55,7 @@ class Fragment(str):
 
     @classmethod
     def of(cls, parts: Sequence[tuple[bool, str]]) -> Self:
+        """Return the text of these pairs of (trusted, part)."""
         fragment = cls("".join(text for _, text in parts))
         fragment.parts = tuple(parts)
         return fragment
@@ -140,12 +141,9 @@ def join(texts: Iterable[str]) -> Fragment:
             raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
 
         for trusted, part in parts_of(text):
-            if (
-                not parts
-                or trusted != parts[-1][0]
-                or isinstance(part, Inserted)
-                or isinstance(parts[-1][1][0], Inserted)
-            ):
+            last_trusted, last_pieces = parts[-1] if parts else (None, [""])
+            is_message_or_image = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
+            if trusted is not last_trusted or is_message_or_image:
                 parts.append((trusted, []))
             parts[-1][1].append(part)
 
@@ -347,8 +345,9 @@ def _refuse_unsupported(tree: nodes.Template, *, nunjucks: bool) -> None:
 
     for part in tree.find_all(nodes.Node) if nunjucks else ():
         if not isinstance(part, _SHARED):
-            what = f"not {type(part).__name__.lower()}: Jinja may read it differently"
-            raise TemplateSyntaxError(f"a Nunjucks template may only use {{{{ name }}}}, {what}", part.lineno)
+            syntax = type(part).__name__.lower()
+            problem = f"a Nunjucks template may only use {{{{ name }}}}, not {syntax}: Jinja may read it differently"
+            raise TemplateSyntaxError(problem, part.lineno)
 
 
 class _Rewriter(NodeTransformer):
@@ -425,7 +424,7 @@ def _join(context: Context, texts: tuple[str, ...]) -> Fragment:
 
 @pass_context
 def _write(context: Context, value: object) -> str:
-    """Return a value as the text to write into the prompt; a fragment keeps its marks.
+    """Return a value as the text to write into the prompt; a fragment keeps the trust of its parts.
 
     Raises:
         TypeError: the value is neither text nor plain data.
@@ -444,7 +443,7 @@ def _write(context: Context, value: object) -> str:
         raise PromptRenderError(f"a Nunjucks template cannot write a {type(value).__name__}: pass a text")
 
     if not isinstance(value, _DATA):
-        raise TypeError(f"a {type(value).__name__} cannot be written into a prompt")
+        raise TypeError(f"a {type(value).__name__} cannot be written into a prompt: pass text or plain data")
     return str.__str__(value) if isinstance(value, str) else str(value)
 
 

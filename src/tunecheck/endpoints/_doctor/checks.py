@@ -283,7 +283,7 @@ _HIDDEN_TOKENS = 40
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
-    """Check that the service returns reasoning apart from the answers' text: not in it, not in its place, not hidden."""
+    """Check that the service returns reasoning apart from the text: not in it, not in its place, not hidden."""
     thoughtful = [answer for answer in answers.answered if answer.completion.reasoning]
     leaked = next(
         (each for each in thoughtful if str(each.completion.reasoning) in (each.completion.raw_text or "")), None

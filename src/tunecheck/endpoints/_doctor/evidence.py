@@ -259,7 +259,7 @@ class DoctorAnswer:
         return clean(calls or self.text, 160) or "nothing"
 
     def arguments_of(self, name: str) -> Mapping[str, JSON] | None:
-        """Return the arguments of the first call of a function, even with a prefix before its name; None without a call."""
+        """Return the arguments of the first call of a function, even with a prefix before its name, or None."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 
