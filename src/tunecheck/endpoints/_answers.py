@@ -341,6 +341,7 @@ def _text_paths(value: object, path: str = "") -> Iterator[str]:
     if isinstance(value, str):
         yield path
 
+    # An object has keys, a list positions; any other value has nothing inside.
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         is_name = isinstance(key, str) and key.isidentifier()

@@ -170,7 +170,8 @@ class Completion:
         # The columns of SOME_COLUMNS without a value would make each row longer.
         for name in ("latency_ms", "finish_reason", "request_id", "simulated", *SOME_COLUMNS):
             value: JSON = getattr(self, name)
-            if name not in SOME_COLUMNS or not (value is None or value is False or value == ""):
+            has_value = value is not None and value is not False and value != ""
+            if has_value or name not in SOME_COLUMNS:
                 columns[name] = value
         return columns
 
@@ -296,9 +297,8 @@ class Endpoint(UserCalls, ABC):
             ConfigurationError: the definition is wrong, or no definition can describe this kind.
         """
         if cls.config_type is None:
-            raise definition.at("kind").error(
-                f"a definition cannot create {cls.__name__}: set `config_type` of the class, or create it in Python"
-            )
+            problem = f"a definition cannot create {cls.__name__}: set its `config_type`, or create it in Python"
+            raise definition.at("kind").error(problem)
         return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
     @abstractmethod

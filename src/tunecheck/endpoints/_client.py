@@ -268,6 +268,8 @@ class Client:
     async def _attempt(self, state: _LoopState, call: ServiceCall[A], identity: Mapping[str, str]) -> Exchange[A]:
         """Send a call once, after waiting for the rate limits. Report the outcome to all limits and to the budget.
 
+        `identity` has the headers of the sign-in.
+
         Raises:
             AttemptFailed: there is no answer.
             StopRunError: the budget is spent.

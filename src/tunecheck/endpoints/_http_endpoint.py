@@ -363,7 +363,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def _post(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
     ) -> tuple[Completion, JSON]:
-        """Post a body, with the client's retries. Return the completion with its tokens and times, and the reply.
+        """Post a body (`value`), with the client's retries. Return the completion with tokens and times, and the reply.
 
         `key` is the idempotency key, `sent_at` the simulated time of the request. `parameters` are those in the body.
 

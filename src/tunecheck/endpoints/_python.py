@@ -189,6 +189,8 @@ class _PythonState:
 def _function_place(reference: str, definition: base.Definition) -> FunctionPlace:
     """Return the module or file, and the name, of the function `module:function` or `file.py:function`.
 
+    A file is searched from the folder of the definition.
+
     Raises:
         ConfigurationError: the reference has another form.
     """
@@ -355,6 +357,8 @@ class FunctionProcess:
 async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
     """Send a call to the process and return its reply. Kill the process if the call blocks its interpreter.
 
+    `body` holds the pickled arguments, `limit_s` is the call's time limit in seconds.
+
     Raises:
         LateError: only this call took too long.
         ProcessEndedError: the process ended or was killed.
@@ -407,7 +411,7 @@ def main() -> None:
 def _reply_to(function: Callable[..., object], loop: LoopThread, pipes: Pipes, number: int, body: bytes) -> None:
     """Call the function in this thread, await a coroutine in the loop, and reply with the result or error.
 
-    `body` holds the pickled arguments. If it holds None, the request is a ping, and the reply is None.
+    `number` is that of the request. `body` holds the pickled arguments, or None in a ping: the reply is then None.
     """
     arguments: dict[str, object] | None = pickle.loads(body)  # noqa: S301 - from the parent process
 

@@ -229,6 +229,8 @@ class RecordedFile:
     def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
         """Read the file once, remember where each record begins, and hash the content (`sha256`).
 
+        Each record must have one of the `answer_keys`.
+
         Raises:
             DataError: the file is unreadable or empty, a line is not a record, or two records have the same key.
         """
@@ -273,6 +275,8 @@ class RecordedFile:
     def _index(self, line: bytes, number: int, offset: int) -> None:
         """Remember where the record in a line begins, by its id and messages; skip a blank line.
 
+        `number` is the line's number, from 1, and `offset` the position of its first byte in the file.
+
         Raises:
             DataError: the line is no record, or another record has the same key.
         """
@@ -303,9 +307,8 @@ class RecordedFile:
 
             if first is not current and not may_share:
                 shared = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if is_id else "the same messages"
-                raise errors.DataError(
-                    f"{self.path}, lines {first.line} and {number}: both records answer {shared}: keep one of them"
-                )
+                lines_of_both = f"lines {first.line} and {number}"
+                raise errors.DataError(f"{self.path}, {lines_of_both}: both records answer {shared}: keep one of them")
 
 
 def _keys(record: Mapping[str, JSON], place: str = "") -> list[bytes]:

@@ -308,6 +308,8 @@ class HttpTransport:
     async def _whole_reply(self, response: aiohttp.ClientResponse, sent_at: float) -> Reply:
         """Read a reply to its end, or a stream to its last event (`[DONE]`). Record when each chunk arrived.
 
+        `sent_at` is the event loop's time when the request was sent.
+
         Raises:
             AttemptFailed: the reply is larger than the limit.
         """
@@ -569,7 +571,7 @@ def _status_name(status: int) -> str:
 
 
 def _error_text(body: JSON, reply: Reply) -> str:
-    """Return the message of an error reply: from its JSON, the title of a web page, or the whole text."""
+    """Return the message of an error reply: from its JSON (`body`), the title of a web page, or the whole text."""
     values = _error_values(body, "message", "detail", "error", "title", "error_description")
     message = next((value for value in values if isinstance(value, str)), "")
     if message:

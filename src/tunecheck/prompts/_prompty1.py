@@ -281,7 +281,9 @@ def _split_at_roles(images: Mapping[str, str], skeleton: Skeleton) -> list[dict[
 
 
 def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> dict[str, JSON]:
-    """Return the message that a role line and the text below it (`chunk`) describe, with values filled in.
+    """Return the message that a role line and the text below it (`chunk`) describe.
+
+    `skeleton` fills in the values. `images` are the image files as data URLs by link.
 
     Raises:
         ValueError: a `function:` or `tool:` message is incomplete, or `tool_calls:` is not a list of mappings.
@@ -325,7 +327,7 @@ def _content(chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> JSON:
 
 
 def _calls(chunk: str, skeleton: Skeleton) -> JSON:
-    """Return the calls below `tool_calls:`, written in JSON or Python; None if no readable list follows.
+    """Return the calls below `tool_calls:` in a chunk, written in JSON or Python; None if there is no readable list.
 
     Raises:
         ValueError: the list contains something else than mappings.

@@ -291,9 +291,8 @@ def is_prompty2(front: Front) -> bool:
 
     if older_key is not None and (is_newer or newer_key is not None):
         newer = f"model.{newer_key}" if newer_key else "the rest"
-        raise front.error(
-            ("model", older_key), f"this key belongs to the older prompt dialect, {newer} to the newer: use one dialect"
-        )
+        problem = f"this key belongs to the older prompt dialect, {newer} to the newer: use one dialect"
+        raise front.error(("model", older_key), problem)
 
     if is_newer or newer_key is not None:
         return True
@@ -529,8 +528,8 @@ def _attribute_value(text: str) -> JSON:
 def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
     """Append the message with these lines to `messages`; do nothing if there are no lines.
 
-    `head` has the role and the attributes of its header. Values that are not text, such as images, divide the lines and
-    become messages or parts of their own.
+    `head` has the role and the attributes of its header, `skeleton` fills in the values. Values that are not text, such
+    as images, divide the lines and become messages or parts of their own.
     """
     if not lines:
         return

@@ -120,7 +120,7 @@ def _calls_are_parsed(answers: Answers) -> Diagnosis:
 
 
 def _left_in_text(answers: Answers, answer: DoctorAnswer) -> Diagnosis:
-    """Return the failure for a call that the server left in the text, with the parser or format that reads it."""
+    """Return the failure for a call that the server left in the answer's text; suggest the parser or format to set."""
     family, change = str(answer.text_reading.format), dict[str, JSON]()
     with suppress(PluginError):  # not every format has the profile of a model family
         change = {"format": family} if choose_profile(family) else {}

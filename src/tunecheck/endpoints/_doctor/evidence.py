@@ -341,5 +341,7 @@ def _object(arguments: JSON) -> dict[str, JSON]:
 
     The text of an object, that text written as JSON once more, and the object itself give the same object.
     """
-    found = read_leniently(arguments) if isinstance(arguments, str) else None
-    return found[1] if found else object_or_empty(value_of(arguments) if isinstance(arguments, str) else arguments)
+    if not isinstance(arguments, str):
+        return object_or_empty(arguments)
+    _, read = read_leniently(arguments) or ("", object_or_empty(value_of(arguments)))
+    return read
