@@ -80,7 +80,7 @@ async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_e
 
 async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_file(answers: Any) -> None:
     path = answers({"id": "r0", "response": "hi"})
-    with pytest.raises(ReplyError, match=r"^row r1: .*answers\.jsonl has no recorded answer$"):
+    with pytest.raises(ReplyError, match=r"^row r1: .*answers\.jsonl has no recorded answer: add a record$"):
         await answered(path)
 
 

@@ -534,7 +534,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
             part = {}
             parts.append(part)
             if len(parts) > MAX_CALLS:
-                raise UnreadableReplyError(f"the reply has more than {MAX_CALLS:,} parts or calls", lasting=True)
+                raise UnreadableReplyError(f"a reply has more than {MAX_CALLS:,} content parts or calls", lasting=True)
 
         merge_delta(part, fields)
 

@@ -174,8 +174,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
         # Only JSON Schema has a weaker form (JSON object); the others are left out.
         if self.formats:
-            instead = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
-            yield f"this model refuses {FORMAT} {self.formats[-1]}, so Tunecheck {instead}"
+            remedy = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
+            yield f"this model refuses {FORMAT} {self.formats[-1]}, so Tunecheck {remedy}"
 
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"

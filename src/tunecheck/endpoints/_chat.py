@@ -129,7 +129,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
-        """Note the model, if the definition names one. Return the API's address; a base url gets its path added."""
+        """Note the model, if the definition names one. Return the address: a base url gets the API's path added."""
         self._model = self._text("model", definition)
 
         path = _path(url)
@@ -285,7 +285,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
             raise definition.at("response").error(problem) from None
 
         if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
-            problem = "only chats can be streamed: leave out stream, or write request: {messages: ${messages}, …}"
+            problem = "only chats can be streamed: leave out `stream`, or write `request: {messages: ${messages}, …}`"
             raise definition.at("stream").error(problem)
         return url
 
@@ -308,7 +308,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
 
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
-            problem = f"the reply has no value at {self.config.response!r}, the path given as response{keys_of(reply)}"
+            problem = f"the reply has no value at {self.config.response!r}, the path in `response`{keys_of(reply)}"
 
             # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")

@@ -416,6 +416,7 @@ class _LoopState:
         end_request = await self._requests.take(1) if self._requests else None
 
         def end(used: float) -> None:
+            """End the request in both rate limits, in that of tokens with the number that it used."""
             if end_tokens:
                 end_tokens(used)
             if end_request:

@@ -140,6 +140,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
     ) -> None:
         """Check the definition, resolve its secrets, and prepare the client. Nothing is sent.
 
+        `secret_headers` are sent in addition to the definition's headers. `key` replaces the definition's `auth`.
+
         Raises:
             ConfigurationError: a key or value of the definition is wrong, or an environment variable is not set.
             MissingExtraError: azure-identity is needed but not installed.

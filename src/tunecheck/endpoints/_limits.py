@@ -75,7 +75,10 @@ class TokenBucket:
 
     @classmethod
     def within_a_minute(cls, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> TokenBucket:
-        """Return an empty bucket that gives at most `per_minute` units, including its burst, in any 60 seconds."""
+        """Return an empty bucket that gives at most `per_minute` units, including its burst, in any 60 seconds.
+
+        Its capacity is `burst_s` seconds of the rate, but at most half of `per_minute`, and at least one unit.
+        """
         bucket = cls(per_minute, clock=clock, burst_s=burst_s)
         # Full, the bucket gives its capacity at once and the rest within the minute: together at most `per_minute`.
         bucket._capacity = min(bucket._capacity, max(1.0, per_minute / 2))
@@ -237,15 +240,15 @@ class AdaptiveGate:
             return
 
         share = self._refusals / outcomes
-        cut, self._last_cut = self._last_cut, None
+        last_cut, self._last_cut = self._last_cut, None
         self._random_share = min(self._random_share, share)
 
         if share <= self.TOLERATED + self._random_share:
             if self._peak >= self.limit:  # an unused limit says nothing about a higher one
                 growth = self.SLOW_GROWTH if self.cuts else 1.0
                 self.limit = min(self.most, self.limit + max(1, int(self.limit * growth)))
-        elif cut is not None and self.HELPED * cut.share_before <= share < self.RANDOM:
-            self.limit, self._random_share = max(cut.limit_before, self.limit), share
+        elif last_cut is not None and self.HELPED * last_cut.share_before <= share < self.RANDOM:
+            self.limit, self._random_share = max(last_cut.limit_before, self.limit), share
         else:
             self._last_cut = _Cut(self.limit, share)
             self.limit = max(1, int(self.limit * (1 - share)))

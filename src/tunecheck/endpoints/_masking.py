@@ -202,7 +202,7 @@ def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a secret, its base64 at each offset, and the user name and password if the secret is base64 of them.
+    """Yield a secret and its base64 at each offset. If it is base64 of `user:password`, yield these, too.
 
     In base64, three bytes become four characters. So the characters of a secret within a longer text depend on the
     number of bytes before it, modulo three; characters that also encode neighbouring bytes are cut off.
@@ -217,6 +217,7 @@ def _forms(text: str) -> Iterator[str]:
         if before == 0 or len(encoded) >= LEAST_ECHO:
             yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
 
+    # The last word is the whole secret, or the base64 in `Basic dXNlcjpwYXNz`.
     with contextlib.suppress(ValueError):
         pair = base64.b64decode(text.rpartition(" ")[2], validate=True).decode()
         if ":" in pair and pair.isprintable():
@@ -232,7 +233,7 @@ _LEAST_PART = 12
 
 @functools.lru_cache(maxsize=512)
 def _blocks(form: str) -> Sequence[tuple[int, str]]:
-    """Split a secret into short blocks, with the position of each. A part that is worth masking has a whole block.
+    """Split a secret into short blocks, with the position of each. A part that is worth masking contains a whole block.
 
     `form` is the secret or another form of it, such as its base64. "abcdefghijklmn" gives (0, "abcdef") and
     (6, "ghijkl"): a part of 12 characters contains one of the blocks of six. A form of more than 256 characters has
@@ -464,7 +465,7 @@ def trace(values: JSON) -> str:
 
 
 def _variable(name: str, place: Place) -> str:
-    """Return the value of an environment variable.
+    """Return the value of an environment variable, without white space around it.
 
     Raises:
         ConfigurationError: the name is invalid, or the variable is empty or not set.

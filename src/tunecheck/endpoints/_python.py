@@ -216,18 +216,18 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
         PluginError: the import failed.
         ConfigurationError: the module has no function of that name.
     """
-    key, label = definition.at("function"), place.file.name if place.file else place.module
+    key_place, label = definition.at("function"), place.file.name if place.file else place.module
     try:
         module = place.load_module()
     except Exception as error:  # noqa: BLE001 - importing runs the user's code
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == label.partition(".")[0]
         hint = f" (if it is a file next to the definition, write {label}.py:{place.name})" if is_missing else ""
         problem = f"{label} does not load: {type(error).__name__}: {error}{hint}"
-        raise errors.PluginError(str(key.error(problem))) from error
+        raise errors.PluginError(str(key_place.error(problem))) from error
 
     function = getattr(module, place.name, None)
     if not callable(function):
-        raise key.error(f"{label} has no function {place.name}")
+        raise key_place.error(f"{label} has no function {place.name}: write the name of one that it defines")
 
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
@@ -393,8 +393,8 @@ class FunctionError(Exception):
 def main() -> None:
     """Answer the requests from the parent process: load the function that the first one names, then call it for each.
 
-    Each call has a thread of its own, so that calls do not wait for each other.
-    The process ends when the parent closes the pipe, without waiting for calls in progress.
+    Each call has a thread of its own, so that calls do not wait for each other. The process ends when the parent closes
+    the pipe, without waiting for calls in progress.
     """
     pipes = Pipes()
     common: tuple[Callable[..., object], LoopThread, Pipes] | None = None
@@ -422,8 +422,8 @@ def _reply_to(function: Callable[..., object], loop: LoopThread, pipes: Pipes, n
         reply: object = value if isinstance(value, base.Completion) else plain(value)
     except Exception as error:  # noqa: BLE001 - a user's function may raise anything
         # A user's exception might not survive pickling, so only its type and text are sent.
-        is_known = isinstance(error, errors.TunecheckError)
-        reply = error if is_known else FunctionError(f"{type(error).__name__}: {error}")
+        is_tunecheck_error = isinstance(error, errors.TunecheckError)
+        reply = error if is_tunecheck_error else FunctionError(f"{type(error).__name__}: {error}")
 
     pipes.reply(number, reply)
 

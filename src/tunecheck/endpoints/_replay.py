@@ -111,7 +111,7 @@ class ReplayEndpoint(Endpoint):
 
         row_or_request = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{row_or_request}: {self._path} has no recorded answer")
+            raise NoAnswerError(f"{row_or_request}: {self._path} has no recorded answer: add a record")
 
         if record.get("error") is not None:
             raise _recorded_error(record)
@@ -158,7 +158,7 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(id_key(row.id))
         if record is None:
-            raise NoAnswerError(f"row {row.id}: {self._path} has no recorded answer")
+            raise NoAnswerError(f"row {row.id}: {self._path} has no recorded answer: add a record")
 
         value = record.get(self._response)
 
@@ -336,7 +336,7 @@ def _keys(record: Mapping[str, JSON], place: str = "") -> list[bytes]:
 
 
 def _normalized(message: object) -> object:
-    """Return a message without null values, and with a list of text parts joined to one text."""
+    """Return a message without null values, and with a list of text parts joined to one text. Other lists stay."""
     if not isinstance(message, Mapping):
         return message
 

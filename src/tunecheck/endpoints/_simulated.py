@@ -129,12 +129,12 @@ class SimulatedEndpoint(Endpoint):
         answer = self._answer(request, rng)
 
         # A token is about four characters of English text.
-        asked = len(canonical([list(request.messages), list(request.tools or ())]))
-        answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
-        usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
+        input_tokens = len(canonical([list(request.messages), list(request.tools or ())])) // 4 + 1
+        calls_length = sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
+        output_tokens = (len(answer.text or "") + calls_length) // 4 + 1
 
         # By default 180 ms, and 12 ms for each token of the answer; times vary by half in both directions.
-        latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * (answered // 4 + 1)), 1)
+        latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * output_tokens), 1)
 
         if self._latency_ms:
             await asyncio.sleep(latency_ms / 1000)
@@ -142,7 +142,7 @@ class SimulatedEndpoint(Endpoint):
         return Completion(
             text=answer.text,
             tool_calls=_tool_calls(answer.calls, stem),
-            usage=usage,
+            usage=Usage(input_tokens, output_tokens),
             latency_ms=latency_ms,
             finish_reason="tool_calls" if answer.calls else "stop",
             request_id=f"simulated-{stem}",
@@ -184,7 +184,7 @@ class SimulatedEndpoint(Endpoint):
 
 
 def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
-    """Return the rates.
+    """Check the rates of mistakes, and return them as they are.
 
     Raises:
         ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
@@ -222,10 +222,8 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
         value = row.values.get(column)
         if value is not None:
             reading = read_calls(value)
-            if reading.calls:
-                return SimulatedAnswer(reading.text or None, reading.calls)
-
-            return SimulatedAnswer(text_or_json(value) or None)
+            text = reading.text if reading.calls else text_or_json(value)
+            return SimulatedAnswer(text or None, reading.calls)
 
     names = " or ".join(repr(column) for column in columns)
     raise ReplyError(

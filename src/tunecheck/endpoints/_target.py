@@ -199,7 +199,7 @@ class EndpointTarget(EndpointTargetBase):
 
         if name in self._mapped:
             column = _path_text(self._paths[name][0])
-            raise ValueError(f"this row has no value in the column {column}, which the mapping uses for target.{name}")
+            raise ValueError(f"this row has no value in the column {column}: add one, or map target.{name} to another")
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:

@@ -484,8 +484,8 @@ def error_failure(
         reason = f"{who} declined the content: {redactor.line(_filter_reason(body))}"
         return AttemptFailed(ContentFilterError(reason, status=status, request_id=id_), retry=False)
 
-    spent = not _SPENT_CODES.isdisjoint(codes)
-    kind, advice = _KINDS.get(402 if spent else status, (ReplyError if status < 300 else EndpointError, ""))
+    no_credit = not _SPENT_CODES.isdisjoint(codes)
+    kind, advice = _KINDS.get(402 if no_credit else status, (ReplyError if status < 300 else EndpointError, ""))
     text = _error_text(body, reply)
 
     if 300 <= status < 400:
@@ -505,12 +505,12 @@ def error_failure(
     )
     error.cause = "unknown_model" if no_model else error.cause
 
-    for_good = spent or (status == 500 and _FOR_GOOD.search(text) is not None)
+    is_permanent = no_credit or (status == 500 and _FOR_GOOD.search(text) is not None)
     return AttemptFailed(
         error,
-        retry=not for_good and (status < 300 or status in _PASSING),
+        retry=not is_permanent and (status < 300 or status in _PASSING),
         retry_after_s=retry_after,
-        overload=not spent and status in (429, 503),
+        overload=not no_credit and status in (429, 503),
         refused=kind is RefusedError or no_model,
         usage=usage if reply.status < 300 or usage != Usage() else None,
     )

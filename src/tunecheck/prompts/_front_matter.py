@@ -407,7 +407,8 @@ def read_judge(front: Front) -> dict[str, JSON]:
     # The name becomes the prefix of columns such as `politeness_score`. Only this section is checked, because a metric
     # that is named in Python may have any name.
     if settings.metric is not None and not settings.metric.isidentifier():
-        raise front.error(("judge", "metric"), "the metric's name must consist of letters, digits and underscores")
+        problem = "the metric's name must consist of letters, digits and underscores, and not begin with a digit"
+        raise front.error(("judge", "metric"), problem)
 
     return section
 

@@ -17,8 +17,8 @@ def shipped_prompt(name: str, folder: Path) -> Path:
 
     The file may not exist.
     """
-    replaced = folder / f"{name}.prompty"
-    return replaced if replaced.is_file() else _SHIPPED / replaced.name
+    replacement = folder / f"{name}.prompty"
+    return replacement if replacement.is_file() else _SHIPPED / replacement.name
 
 
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:

@@ -293,10 +293,10 @@ def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str
         return {"role": role, "tool_calls": calls}
 
     keys = {"tool": "tool_call_id", "function": "name"}
-    named = _TOOL.match(chunk) if role == "tool" else _NAMED.search(chunk)
-    if named is not None:
-        content = _content(named["content"], skeleton, images)
-        return {"role": role, keys.get(role, "name"): skeleton.filled(named["name"]), "content": content}
+    match = _TOOL.match(chunk) if role == "tool" else _NAMED.search(chunk)
+    if match is not None:
+        content = _content(match["content"], skeleton, images)
+        return {"role": role, keys.get(role, "name"): skeleton.filled(match["name"]), "content": content}
 
     # Other roles need no name. A `tool:` message is incomplete if a role line follows its id, before the content.
     if role in keys:

@@ -325,7 +325,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     inputs = declared | {name: prompt.PromptInput(name, required=not template.may_lack(name)) for name in names}
 
     # The tools and options of the model, with references to the environment replaced.
-    tools, left_out = read_tools(front)
+    tools, notes = read_tools(front)
     written = _parameters(front) | ({"tools": tools} if tools else {})
     resolved = front.from_environment(written, ("model", "options"), secrets)
     parameters = request_parameters(front, resolved, "model", "options")
@@ -338,7 +338,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
-        notes=tuple(left_out),
+        notes=tuple(notes),
         extra=read_judge(front),
         digest=prompt.digest("prompty2", file, inputs, {}, secrets),
         _file=file,
@@ -404,16 +404,17 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
 
     for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
         # `format: jinja2` and `format: {kind: jinja2}` mean the same.
-        given = front.mapping("template").get(key)
-        path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
+        setting = front.mapping("template").get(key)
+        path = ("template", key, "kind") if isinstance(setting, dict) else ("template", key)
         kinds[key] = front.one_of(known, kinds[key], *path, advice=f"write {kinds[key]}")
 
     return _LANGUAGES[kinds["format"]], front.value("template", "format", "strict") is not False
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
-    """Convert a declared property to an input; without a default, an optional one is an empty text when omitted.
+    """Convert a declared property to an input. It is required if it is not optional and has no default.
 
+    The default of an optional input is an empty text if the declaration has none.
     Values of environment variables in the default are added to `secrets`.
     """
     # A thread is optional unless the file marks it as required; other inputs are required unless marked as optional.

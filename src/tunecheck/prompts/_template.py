@@ -55,7 +55,7 @@ class Fragment(str):
 
     @classmethod
     def of(cls, parts: Sequence[tuple[bool, str]]) -> Self:
-        """Return the text of these pairs of (trusted, part)."""
+        """Return a fragment that consists of these pairs of (trusted, part)."""
         fragment = cls("".join(text for _, text in parts))
         fragment.parts = tuple(parts)
         return fragment
@@ -142,8 +142,8 @@ def join(texts: Iterable[str]) -> Fragment:
 
         for trusted, part in parts_of(text):
             last_trusted, last_pieces = parts[-1] if parts else (None, [""])
-            is_message_or_image = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
-            if trusted is not last_trusted or is_message_or_image:
+            stays_apart = isinstance(part, Inserted) or isinstance(last_pieces[0], Inserted)
+            if trusted is not last_trusted or stays_apart:
                 parts.append((trusted, []))
             parts[-1][1].append(part)
 
@@ -262,7 +262,7 @@ class Template:
             start, _, name = problem.partition(" named ")
             known = {"No filter": environment.filters, "No test": environment.tests}.get(start, {})
             # Names with a space belong to Tunecheck's own filters, which no template can use.
-            hint = suggest_names(name.strip("'"), (each for each in known if " " not in each))
+            hint = suggest_names(name.strip("'"), (filter_name for filter_name in known if " " not in filter_name))
             raise PromptError(f"{where(error.lineno)}: {clean(problem, 300)}{hint}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
@@ -271,7 +271,10 @@ class Template:
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
-        """Set `names`, `used` and `own_text`, and note the variables that the template can do without."""
+        """Set `names`, `used` and `own_text`, and note the variables that the template can do without.
+
+        `used` are the variables with which the template does more than write them or test them with `if`.
+        """
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
 
         # Variables that the template tests with `default(…)` or `is defined`.

@@ -306,8 +306,8 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
     for answer in answers.answered:
         usage, length = answer.completion.usage, len(answer.text)
         tokens = usage.output_tokens or usage.reasoning_tokens or 0
-        uncounted = not answer.calls and tokens > length + _HIDDEN_TOKENS
-        if uncounted or usage.reasoning_tokens:
+        has_extra_tokens = not answer.calls and tokens > length + _HIDDEN_TOKENS
+        if has_extra_tokens or usage.reasoning_tokens:
             advice = "if possible, let the service return reasoning: you pay for it, and it explains wrong answers"
             evidence = f"{tokens} output tokens for {length} characters: the service does not return its reasoning"
             return Diagnosis("warn", evidence, advice)
@@ -533,7 +533,10 @@ class DoctorCheck:
     if_refused: str = ""
 
     def verdict(self, answers: Answers) -> Diagnosis:
-        """Run the check. It fails if a question ended in an error, and is skipped if there is nothing to check."""
+        """Run the check. It fails if a question ended in an error.
+
+        It is skipped if there is nothing to check, or if it found a problem, but one of its answers was cut off.
+        """
         no_tools_reason = None if self.about == "answers" else answers.without_tools
         if no_tools_reason:
             return Diagnosis("skip", no_tools_reason)

@@ -147,26 +147,27 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     cards = await endpoint.models()
     lengths = [length for card in cards if isinstance(length := card.get("max_model_len"), int) and length > 0]
     names = tuple(str(card.get("id")) for card in cards)
-    found = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
+    serving = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
 
     for owner in (str(card.get("owned_by")) for card in cards):
         if owner in _servers().owners:
-            return found(_servers().owners[owner], f"owned_by: {owner} in its list of models")
+            return serving(_servers().owners[owner], f"owned_by: {owner} in its list of models")
 
     if "llama.cpp" in headers.get("server", ""):
-        return found("llama.cpp", "its header server")
+        return serving("llama.cpp", "its header server")
     if "x-compute-type" in headers:
-        return found("TGI", "its header x-compute-type")
+        return serving("TGI", "its header x-compute-type")
+    # By path: the program that has the page, and the keys of the page.
     pages = [*_servers().pages.items(), ("/version", ["vLLM", "version"])]
 
     replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
     for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
         is_version = path == "/version"  # a weak sign, so no other keys may be there
         if isinstance(reply, dict) and (reply.keys() == {*keys} if is_version else reply.keys() >= {*keys}):
-            return found(name, f"its address {path}", is_version)
+            return serving(name, f"its address {path}", is_version)
 
     is_port = ":11434/" in str(endpoint.settings()["url"])
-    return found("Ollama", "its port 11434", guess=True) if is_port else found()
+    return serving("Ollama", "its port 11434", guess=True) if is_port else serving()
 
 
 # -- the answers
@@ -343,5 +344,5 @@ def _object(arguments: JSON) -> dict[str, JSON]:
     """
     if not isinstance(arguments, str):
         return object_or_empty(arguments)
-    _, read = read_leniently(arguments) or ("", object_or_empty(value_of(arguments)))
-    return read
+    _, decoded = read_leniently(arguments) or ("", object_or_empty(value_of(arguments)))
+    return decoded

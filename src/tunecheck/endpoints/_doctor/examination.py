@@ -116,6 +116,8 @@ async def check_endpoint(endpoint: Endpoint) -> Examination:
 async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
     """Send all questions to an endpoint, close the endpoint, and return the findings.
 
+    `definition` is that of the endpoint; the suggested changes are for it.
+
     A replayed or simulated endpoint, or one that only runs conversations, gets one question and no findings.
     """
     if endpoint.kind in ("replay", "simulated") or not endpoint.answers_single_questions:
@@ -199,8 +201,8 @@ def _findings(answers: evidence.Answers) -> dict[str, evidence.Diagnosis]:
     return {"it answers": verdict}
 
 
-def _changes(findings: Iterable[evidence.Diagnosis], taken: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the changes of all findings, merged by key; `taken` are the parameters as they were sent.
+def _changes(findings: Iterable[evidence.Diagnosis], sent_parameters: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the changes of all findings, merged by key.
 
     Later findings win, but a parameter that a finding leaves as it was sent does not override another finding's change.
     """
@@ -210,7 +212,7 @@ def _changes(findings: Iterable[evidence.Diagnosis], taken: Mapping[str, JSON]) 
             # Several findings may change parameters: each adds only those that it changes.
             before = changes.get(key)
             if isinstance(before, dict) and isinstance(value, dict):
-                value = before | {name: value[name] for name in value if value[name] != taken.get(name)}
+                value = before | {name: value[name] for name in value if value[name] != sent_parameters.get(name)}
             changes[key] = value
     return changes
 
