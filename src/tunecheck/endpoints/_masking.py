@@ -352,7 +352,7 @@ def _is_in_number(form: str, value: float) -> bool:
 
 
 def _same_length_lower(text: str) -> str:
-    """Return the text in lower case; a letter that would become two characters, such as "İ", stays as it is."""
+    """Return the text in lower case; a letter that would become two characters, such as "İ", stays unchanged."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower

@@ -184,7 +184,7 @@ class SimulatedEndpoint(Endpoint):
 
 
 def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
-    """Check the rates of mistakes, and return them as they are.
+    """Check the rates of mistakes, and return them unchanged.
 
     Raises:
         ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
@@ -339,7 +339,7 @@ def extra_argument(draft: SimulatedAnswer, situation: Situation, rng: Random) ->
         name = rng.choice(free)
         schema = object_or_empty(properties[name])
         value = _random_value(schema, situation.message, rng)
-        # Passing a default explicitly would not be a mistake. No value equals `...`, which stands for no default.
+        # Passing a default explicitly would not be a mistake. A missing default is `...`, and equals no value.
         if value == schema.get("default", ...):
             value = _different_value(value, schema, situation.message, rng)
     else:

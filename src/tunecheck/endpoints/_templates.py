@@ -76,7 +76,7 @@ class RequestTemplate:
             return value
 
         def filled(value: JSON) -> JSON:
-            """Fill in the references of a part of the body; drop fields whose reference is `left_out`."""
+            """Fill in the references of a part of the body; drop fields with a reference in `left_out`."""
             if isinstance(value, dict):
                 return {
                     key: filled(item) for key, item in value.items() if not (isinstance(item, str) and item in left_out)

@@ -119,9 +119,9 @@ def read_properties(front: Front, *path: str | int, named: bool = True, strict: 
 def _read(front: Front, value: JSON, name: str | None, path: ValuePath, strict: bool) -> Property:
     """Return the property that a value describes. If `name` is None, the name is a key of the value.
 
-    For a property with a name, the value may be an example, whose type gives the kind: `{city: Oslo}` describes a
-    string. All other properties are mappings, such as `{kind: integer, required: true, description: …}`. With `strict`,
-    their schemas are for OpenAI's strict mode.
+    The value of a property with a name may be an example. Its type gives the kind: `{city: Oslo}` describes a string.
+    All other properties are mappings, such as `{kind: integer, required: true, description: …}`. With `strict`, their
+    schemas are for OpenAI's strict mode.
 
     Raises:
         PromptError: the value is no description, or a key is missing.

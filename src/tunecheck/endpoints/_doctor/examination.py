@@ -143,8 +143,8 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
     """Ask all questions, and find the program that serves the model.
 
-    If the first question fails, only the second one is asked as well. If the second one, the first with tools, fails,
-    no further questions with tools are asked.
+    The questions `untooled` and `call` come first. If `untooled` fails, no others are asked. If `call` fails, no others
+    with tools are asked.
     """
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
@@ -185,7 +185,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
 def _findings(answers: evidence.Answers) -> dict[str, evidence.Diagnosis]:
     """Return the finding of every check, by the check's name.
 
-    If the first question got no answer, or an answer inside other JSON, return only a finding about that.
+    If the question `untooled` got no answer, or an answer inside other JSON, return only a finding about that.
     """
     first, definition = answers["untooled"], answers.definition
     is_whole_reply = definition.get("kind") == "azure_ml" and not definition.get("response")
