@@ -138,7 +138,10 @@ class Redactor:
         self._echoes: dict[str, None] = {}
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
-        """Mask this secret from now on in texts for people and, if `in_answers`, in the answers of all endpoints."""
+        """Mask this secret from now on in texts for people and, if `in_answers`, in the answers of all endpoints.
+
+        Secrets of fewer than 8 characters are not masked in answers.
+        """
         for form in filter(None, map(_same_length_lower, _forms(item.reveal()))):
             self._forms[form] = None
             if in_answers and len(form) >= LEAST_ECHO:

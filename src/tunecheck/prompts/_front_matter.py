@@ -141,7 +141,7 @@ class Front:
         return Front(cast("dict[str, JSON]", map_texts(dict(self.data), change)), self.document, self.folder)
 
     def value(self, *path: str | int) -> JSON:
-        """Return the value at this path of keys and indexes, or None if there is none.
+        """Return the value at this path of keys and indexes, or None if a key is missing.
 
         `value("inputs", 0, "name")` is the name of the first input.
         """

@@ -182,7 +182,7 @@ class Prompt:
     @property
     def written_whole(self) -> frozenset[str]:
         """The names of the text inputs that the template only writes (`{{ name }}`) or tests (`{% if name %}`)."""
-        texts = {name for name, known in self.inputs.items() if known.insert is None}
+        texts = {name for name, item in self.inputs.items() if item.insert is None}
         return frozenset(texts) - self._template.used
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
@@ -221,19 +221,19 @@ class Prompt:
             if name not in self.inputs:
                 raise PromptError(f"{self.source}: the prompt has no input {name!r}{did_you_mean(name, self.inputs)}")
 
-        missing = [name for name, known in self.inputs.items() if known.required and name not in values]
+        missing = [name for name, item in self.inputs.items() if item.required and name not in values]
         if missing:
             inputs = "input" if len(missing) == 1 else "inputs"
             raise PromptError(f"{self.source}: values are missing for the {inputs} {', '.join(missing)}")
 
         bound: dict[str, JSON] = {}
-        for name, known in self.inputs.items():
+        for name, item in self.inputs.items():
             # The template tests the name itself, with `default(…)` or `is defined`, so it stays undefined.
             if name not in values and self._template.may_lack(name):
                 continue
             try:
-                value = plain(values[name], path=name) if name in values else known.default
-                bound[name] = value if known.insert is None else known.insert(value)
+                value = plain(values[name], path=name) if name in values else item.default
+                bound[name] = value if item.insert is None else item.insert(value)
             except TypeError as error:
                 raise PromptRenderError(f"{self.source}: the input {error}") from None
         return bound
@@ -255,7 +255,7 @@ def digest(
     Raises:
         PromptError: a default is nested too deeply, such as one with a file inside lists.
     """
-    known: list[JSON] = []
+    input_parts: list[JSON] = []
 
     for item in inputs.values():
         try:
@@ -264,12 +264,12 @@ def digest(
             raise file.front.error(("inputs", item.name), str(error)) from None
 
         # A masked default differs from the default itself.
-        known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])
+        secret_trace = [] if default == item.default else [trace(item.default)]
+        input_parts.append([item.name, item.required, default, *secret_trace])
 
-    contents = [
-        f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}" for link, url in sorted(images.items())
-    ]
-    return content_hash([dialect, file.body, known, contents])
+    hashes = ((link, hashlib.blake2b(url.encode(), digest_size=16)) for link, url in sorted(images.items()))
+    contents = [f"{link} {image_hash.hexdigest()}" for link, image_hash in hashes]
+    return content_hash([dialect, file.body, input_parts, contents])
 
 
 # -- model configurations of prompts and of Azure AI Evaluation as endpoint definitions

@@ -77,7 +77,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
     written = front.mapping("model", "parameters")
     resolved = front.from_environment(written, ("model", "parameters"), secrets)
     parameters = request_parameters(front, resolved, "model", "parameters")
-    # With `response: all`, a judge's sample is each of the `n` replies that the prompt asks for.
+    # With `response: all`, a judge takes as many samples as the prompt asks for replies (`n`).
     samples = object_or_empty(resolved).get("n")
     wants_all = front.one_of(("first", "all"), "first", "model", "response") == "all" and samples is not None
 

@@ -474,6 +474,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         )
         self.nunjucks = language == "nunjucks"
         # Without `random`, so that a prompt always renders to the same text.
-        known: dict[str, Callable[..., object]] = {name: filt for name, filt in FILTERS.items() if name != "random"}
-        self.filters = known | {_filter_name(function): function for function in (_own, _join, _write)}
+        filters: dict[str, Callable[..., object]] = {name: code for name, code in FILTERS.items() if name != "random"}
+        self.filters = filters | {_filter_name(function): function for function in (_own, _join, _write)}
         self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}

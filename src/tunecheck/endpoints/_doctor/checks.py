@@ -365,7 +365,7 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 
 
 def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
-    """Check that whole answers and calls end with a finish reason that says so."""
+    """Check that complete answers and calls have a finish reason, and that it stands for a complete answer or call."""
     greeting = answers["greeting"].completion
     reason = greeting.finish_reason
 

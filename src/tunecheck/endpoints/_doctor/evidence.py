@@ -107,11 +107,11 @@ class Serving:
         """
         assumed = _UNKNOWN[:1] if self.on_azure_ml else _UNKNOWN
         names = (self.program,) if self.program else assumed
-        known = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
+        parser_names = {"vLLM": parsers.vllm, "SGLang": parsers.sglang} if parsers else {}
 
         settings = []
         for name in names:
-            parser, setting = known.get(name, "of the model's family"), _servers().settings[name][subject]
+            parser, setting = parser_names.get(name, "of the model's family"), _servers().settings[name][subject]
             settings.append(f"{name}: {setting.format(parser=parser) if parser else 'no parser for this form'}")
 
         text = "; ".join(settings)
