@@ -205,7 +205,7 @@ def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a secret and its base64 at each offset. If it is base64 of `user:password`, yield these, too.
+    """Yield a secret and its base64 at each offset; for base64 of `user:password`, also that text and the password.
 
     In base64, three bytes become four characters. So the characters of a secret within a longer text depend on the
     number of bytes before it, modulo three; characters that also encode neighbouring bytes are cut off.
