@@ -288,7 +288,7 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
 def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[str, tuple[ValuePath]]:
     """Return a tuple of one path for each request part in the mapping, because parts of `_DEFAULTS` may have several.
 
-    The mapping's values are `${data.a.b}` or names of columns. `places` has the file and line of those mapped in a file.
+    Values of the mapping are `${data.a.b}` or columns' names. `places` has the file and line of those read from a file.
 
     Raises:
         ConfigurationError: a name is unknown, or a reference is not to the data.
