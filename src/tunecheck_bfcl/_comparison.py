@@ -100,8 +100,8 @@ def _estimate(
 ) -> statistics.Estimate:
     """Return the weighted sum of the parts' means over one run's values, with its confidence interval.
 
-    `parts` has the part of each row, and `sizes` the number of rows in each part. Without spread, or with fewer than
-    two rows or clusters, the estimate has no interval.
+    `parts` has the part of each row, `sizes` the number of rows in each part, and `groups` the clusters, if any.
+    Without spread, or with fewer than two rows or clusters, the estimate has no interval.
 
     Example: the means 0.8 and 0.6 of two parts with the weights 1/3 and 2/3 give 0.667.
     """

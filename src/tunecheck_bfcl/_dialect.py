@@ -199,6 +199,7 @@ class LeaderboardAttempt(episodes.Attempt):
     def __init__(
         self, services: episodes.Services, truth: episodes.GroundTruth, *, role: str, named: bool = True
     ) -> None:
+        """Start the side's simulators. The leaderboard's names of their objects begin with `role` and the row's id."""
         super().__init__(services, truth, named=named)
         self._prefix = f"{role}_eval_{truth.id}"
 

@@ -273,8 +273,8 @@ def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
         return None
 
     # A damaged file of rows may have values of any type.
-    passed, reason, found = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
-    properties = found if isinstance(found, dict) else {}
+    passed, reason, details = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
+    properties = details if isinstance(details, dict) else {}
     error_type, turn = properties.get("error_type"), properties.get("turn")
     return RowVerdict(
         passed if isinstance(passed, bool) else None,

@@ -582,7 +582,8 @@ def _type_fault(
 ) -> tuple[str | None, bool]:
     """Return the error type for a value of the wrong type, and whether the value is a variable's name.
 
-    The error type is None if the type fits. The leaderboard takes possible values of another type than the definition's
+    `kind` is the parameter's Python type, and `element_kind` that of a list's elements. The error type is None if the
+    type fits. The leaderboard takes possible values of another type than the definition's
     for names of variables: for an integer with the possible value "x", the text "x" has a right type. Only the first
     possible value that is not `""` decides.
     """

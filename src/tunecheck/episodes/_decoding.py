@@ -81,7 +81,8 @@ def decode_entries(step: object, read: Callable[[object], object]) -> Reading:
 def source_text(call: FunctionCall, separator: str = ", ") -> str:
     """Return a call as Python source, `f('a', n=1)`; calls inside its arguments are written as source, too.
 
-    Arguments with the names "0", "1" … are positional: `{"0": "a", "n": 1}` is written as `f('a', n=1)`.
+    Arguments with the names "0", "1" … are positional: `{"0": "a", "n": 1}` is written as `f('a', n=1)`. `separator`
+    stands between arguments.
     """
     positions = {str(position) for position in range(positional_count(call.arguments))}
     arguments = call.arguments.items()

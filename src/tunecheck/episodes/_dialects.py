@@ -175,8 +175,8 @@ class ToolsDialect:
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
         """Return the answer as an assistant message for later requests, with its text and calls as received.
 
-        Calls without an id get ids that begin with `stem`. Unreadable calls go back as text, which every server
-        accepts, unless `refuses_unreadable` is False.
+        `step` is the answer as a step of the result, and `decoded` the calls in it. Calls without an id get ids that
+        begin with `call_` and `stem`. Unreadable calls go back as text, unless `refuses_unreadable` is False.
         """
         # A step is a text if a call had no name: then the text shows what the server sent.
         if not completion.tool_calls or isinstance(step, str):
@@ -207,7 +207,7 @@ class ToolsDialect:
         return {**message, **fields}
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
-        """Return one tool message for each result, with the id of its call in `message`."""
+        """Return one tool message for each result, with the id of its call in `message`; `decoded` is not needed."""
         # A message without calls was sent back as text; it gets no tool messages, because these need the id of a call.
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

@@ -133,7 +133,7 @@ class Attempt:
     """
 
     def __init__(self, services: Services, truth: GroundTruth, *, named: bool = True) -> None:
-        """Start the side's simulators.
+        """Start the side's simulators; `named` is True if the model's calls name all arguments.
 
         Raises:
             PluginError: a simulator does not exist.

@@ -228,7 +228,7 @@ def question_row(row: Row, tools: Tools) -> Row:
     """Return a copy of a BFCL question with its first accepted answer as ground truth, for the simulated endpoint.
 
     If the row's check is `irrelevance`, this answer has no call. If it is `relevance`, it calls the first function.
-    Rows with other checks than BFCL's single questions are returned unchanged.
+    Rows with other checks than BFCL's single questions are returned unchanged. `tools` define the functions.
     """
     check, truth = row.values.get("check"), row.values.get("ground_truth")
     if check == "irrelevance":
@@ -259,7 +259,10 @@ def question_row(row: Row, tools: Tools) -> Row:
 
 
 def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str, JSON]:
-    """Return the first accepted value of each argument that a right call must have; `options` lists all of them."""
+    """Return the first accepted value of each argument that a right call must have.
+
+    `options` lists the accepted values of all arguments, and `required` the names of required parameters.
+    """
     arguments: dict[str, JSON] = {}
     for name, values in options.items():
         non_empty = [value for value in values if value != ""] if isinstance(values, list) else values

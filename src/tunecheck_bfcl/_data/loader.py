@@ -194,7 +194,7 @@ def with_hints(documents: Sequence[Document], language: bfcl.Language, hints: Hi
 
 
 def _with_hint(document: Document, language: bfcl.Language, hints: Hints) -> Document:
-    """Return a document with the language added to its description.
+    """Return a document with the language added to its description; `hints` are the texts that are added.
 
     Java and JavaScript parameters become texts, in which the model writes source code. The parameter `{"type":
     "ArrayList", "items": {"type": "int"}}` becomes `{"type": "string", "description": " Java type ArrayList, …"}`.
@@ -211,7 +211,7 @@ def _with_hint(document: Document, language: bfcl.Language, hints: Hints) -> Doc
 
 
 def _as_text_parameter(schema: JSON, language: bfcl.Language, hints: Hints) -> JSON:
-    """Return a Java or JavaScript parameter as a text parameter. Its description names the original type."""
+    """Return a Java or JavaScript parameter as a text parameter. `hints` name the original type in its description."""
     if not isinstance(schema, dict):
         return schema
     text_schema, declared = dict(schema), schema.get("type")
@@ -235,7 +235,8 @@ def to_tools(documents: Sequence[Document], hints: Hints = OWN_HINTS) -> list[JS
     """Return documents as OpenAI tools `{"type": "function", "function": {…}}`, in the same order.
 
     Types are converted to those of JSON Schema at every depth. A float becomes a `number` with `format: float` and an
-    addition to the description. Other keys of a document, such as `response`, are kept. `tool_name` converts names.
+    addition to the description, which is in `hints`. Other keys of a document, such as `response`, are kept. Dots in
+    names become underscores.
     """
     tools: list[JSON] = []
     for document in documents:
@@ -249,7 +250,8 @@ def to_tools(documents: Sequence[Document], hints: Hints = OWN_HINTS) -> list[JS
 def _convert(schema: Document, hints: Hints, depth: int) -> Document:
     """Return a schema with the type names of JSON Schema, at every level up to `MAX_DEPTH`.
 
-    A float property becomes a number with `format: float` and a note in the description.
+    A float property becomes a number with `format: float` and a note from `hints` in the description. `depth` is the
+    level of this schema, from 0.
     """
     converted = schema | {"type": _JSON_TYPE.get(str(schema.get("type")), "string")}
     # Deeper levels stay unconverted. A hostile schema would otherwise exhaust the stack.

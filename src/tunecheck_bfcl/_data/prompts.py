@@ -31,7 +31,9 @@ _AGAIN = "get the data again: tunecheck bfcl get"
 
 
 def parse_python(source: bytes | str, mode: str) -> ast.AST:
-    """Return the syntax tree of Python source. The parser is tried several times, because it may fail at random.
+    """Return the syntax tree of Python source: a module for the mode "exec", an expression for "eval".
+
+    The parser is tried several times, because it may fail at random.
 
     Raises:
         SyntaxError: the source is not Python.

@@ -248,7 +248,9 @@ class Volume:
         self._check_change(lambda: directory.contents.pop(node.name))
 
     def copy(self, node: Node, directory: Directory, name: str) -> None:
-        """Put a copy of a node into a directory: a file's content, or a directory's entries, which are the same nodes.
+        """Put a copy of a node into a directory under a name.
+
+        A copied file has the same content. A copied directory has the same entries, which are not copied.
 
         Raises:
             SimulatorError: there is no room, or a directory would contain itself.
@@ -460,7 +462,7 @@ class GorillaFileSystem(Simulator):
             lines: How many lines to show.
         """
         listed = self._content(file_name, "tail").splitlines()
-        start = -len(listed) if lines > len(listed) else -lines  # a negative `lines` skips so many lines
+        start = -len(listed) if lines > len(listed) else -lines  # a negative `lines` skips that many lines at the start
         return {"last_lines": "\n".join(listed[start:])}
 
     @tool
@@ -606,7 +608,7 @@ class GorillaFileSystem(Simulator):
         return {"result": f"'{name}' removed"}
 
     def _file(self, name: str, command: str) -> File:
-        """Return a file of the current directory, or raise SimulatorError if there is none of that name."""
+        """Return a file of the current directory, or raise SimulatorError without one; `command` begins the text."""
         entry = self._volume.entry(_check_characters(name, command), command)
         if isinstance(entry, Directory):
             raise SimulatorError(f"{command}: '{name}' is a directory")
@@ -620,13 +622,15 @@ class GorillaFileSystem(Simulator):
         return _text(entry)
 
     def _check_unused(self, name: str, command: str) -> str:
-        """Return the name unchanged, or raise SimulatorError if it is taken or not allowed."""
+        """Return the name unchanged, or raise SimulatorError if it is taken or forbidden; `command` begins the text."""
         if _check_characters(name, command) in self._volume.current.contents:
             raise SimulatorError(f"{command}: there is already something named '{name}'")
         return name
 
     def _copy_place(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
         """Return the directory and the name for a copied or moved node, and its new path for the result text.
+
+        `command` begins the texts of errors.
 
         Raises:
             SimulatorError: the destination is no text, too long, a path or an existing file, or it is a directory that

@@ -41,7 +41,7 @@ class MessageAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from a configuration, with defaults for missing keys.
+        """Start from a configuration, with defaults for missing keys. Long context changes nothing.
 
         Raises:
             DataError: the inbox or the list of message ids has the wrong form.

@@ -31,7 +31,7 @@ class TicketAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from a configuration, with defaults for missing keys."""
+        """Start from a configuration, with defaults for missing keys. Long context changes nothing."""
         self.start(config, _DEFAULTS)
 
     @tool

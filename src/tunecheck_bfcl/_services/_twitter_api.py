@@ -34,7 +34,7 @@ class TwitterAPI(ConfiguredService):
     padded: ClassVar[bool] = False
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from a configuration, with defaults for missing keys.
+        """Start from a configuration, with defaults for missing keys. Long context changes nothing.
 
         The keys of tweets become numbers; those of comments stay text, as BFCL's data need.
 
