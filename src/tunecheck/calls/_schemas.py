@@ -158,7 +158,7 @@ class ToolDefinitions:
             yield from _misspelt({*schema}, _OBJECT_KEYS)
 
     def spelled(self, name: str) -> FunctionDefinition | None:
-        """Return the definition of the function of that name, or of the same name with underscores in place of dots.
+        """Return the definition of the function of that name, or of a name that differs only by dots and underscores.
 
         Return None if there is neither.
         """

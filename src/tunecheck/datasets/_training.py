@@ -246,7 +246,9 @@ def as_object_list(value: JSON, key: str) -> list[JSON]:
 
 
 def _tool(value: JSON, key: str) -> JSON:
-    """Return a function's definition as an OpenAI tool; without parameters, it takes none.
+    """Return a function's definition as an OpenAI tool; without parameters, it gets the schema of an empty object.
+
+    `key` is the definition's place in errors.
 
     Raises:
         ConversationError: the definition has no name, or its parameters are not an object.
@@ -257,7 +259,6 @@ def _tool(value: JSON, key: str) -> JSON:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ConversationError(f"a function in {key} has no name: add one")
 
-    # A function without parameters gets the schema of an empty object.
     parameters = value.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
         raise ConversationError(f"the parameters of the function {value['name']!r} must be an object")

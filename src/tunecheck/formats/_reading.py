@@ -97,6 +97,7 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     # The run has decided that calls in this text do not count.
     if isinstance(value, UnreadText):
         return Reading(text=str(value))
+    # A subclass of str is read as its plain text.
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value), definitions or None, profile)
     if value is None or isinstance(value, Reading):

@@ -69,7 +69,7 @@ class TaggedCalls(HeadedCalls):
     lone: re.Pattern[str] | None = None
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Add one call to the collector, and return the position after it.
+        """Add one call to the collector, and return the position after it. `mark` is the text before it, for errors.
 
         Raises:
             UnreadableError: there is no readable call here, or a key of the added call has no value.
@@ -268,7 +268,7 @@ class TreeCalls(HeadedCalls):
     end: re.Pattern[str] = _SPACE
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Add one call to the collector, and return the position after it.
+        """Add one call to the collector, and return the position after it. `mark` is the text before it, for errors.
 
         Raises:
             UnreadableError: there is no readable call here.
@@ -357,7 +357,7 @@ class BracedCalls:
         return text.startswith("call:", position)
 
     def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
-        """Add one call to the collector, and return the position after it.
+        """Add one call to the collector, and return the position after it. `mark` is the text before it, for errors.
 
         Raises:
             UnreadableError: there is no readable call here.

@@ -71,6 +71,7 @@ def _tokens_without_punkt(text: str) -> list[str] | None:
 
     for piece in pieces:
         known = _tokenise(piece)
+        # A closing mark after the end of a sentence may still belong to that sentence.
         if known.ends_sentence is None or (sentence_ended and piece[0] in _CLOSING):
             return None
 
