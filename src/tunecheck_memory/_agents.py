@@ -57,6 +57,9 @@ class Agent(ABC):
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
         """Send a message and return the outcome: the reply and its cost, with the latency until the last byte.
 
+        `key` is the call's idempotency key, `at_us` the conversation's time in µs since 1970. The agent may adopt a
+        `suggested` reply instead of generating one.
+
         Raises:
             EndpointError: The call failed after all retries; the conversation does not contain the message.
             StopRunError: The run must stop: every further call would fail in the same way.
@@ -101,10 +104,12 @@ class StatefulEndpoint(Endpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        """Send a message; `suggested` is a reply that the agent may adopt instead of generating one.
+        """Send a message of the conversation with this name; `sent_at` is the conversation's time.
+
+        A repeated message has the same `key`. The agent may adopt a `suggested` reply instead of generating one.
 
         Raises:
-            EndpointError: The call failed after all retries; the subclass shows how.
+            EndpointError: The call failed after all retries; the error's class tells the reason.
             StopRunError: The run must stop: every further call would fail in the same way.
         """
 
@@ -170,12 +175,14 @@ class EndpointAgent(Agent):
         self._used = 0
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send the kept exchanges and the message to the model, unless a reply is suggested; keep the exchange.
+        """Send the kept exchanges and the message to the model, then keep the message and its reply.
 
-        A reply that the service's content filter declines is empty and not kept.
+        A `suggested` reply is adopted without a call. A reply that the service's content filter declines is empty and
+        not kept. `key` is the call's idempotency key, `at_us` the conversation's time in µs since 1970.
 
         Raises:
             ConfigurationError: The endpoint cannot be an agent.
+            EndpointError: The call failed after all retries.
         """
         if suggested is not None:
             outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
@@ -310,7 +317,7 @@ def _to_utc(at_us: int) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     except OverflowError:
-        raise ConfigurationError("the tests' waits end after the year 9999; shorten the waits") from None
+        raise ConfigurationError("the waits of the tests end after the year 9999; shorten the waits") from None
 
 
 _REPLY = "/reply"
@@ -330,7 +337,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         """Raise ConfigurationError for keys of model endpoints, which do not apply to an agent."""
         for key in ("parameters", "request", "response", "stream", "system_role", "send_reasoning", "format", "tools"):
             if definition.data.get(key) is not None:
-                raise definition.at(key).error("this key does not apply to a memory agent; leave out the key")
+                raise definition.at(key).error(f"a memory agent has no key `{key}`; remove this key")
         super().__init__(definition)
 
     async def reply(
@@ -359,7 +366,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         await self._tell("/advance", body, key, sent_at)
 
     async def _tell(self, path: str, body: JSON, key: str, sent_at: datetime) -> None:
-        """Post to a path of the agent whose answer has no content; raise EndpointError if the call fails."""
+        """Post a body to a path of the agent, which may answer with nothing; raise EndpointError if the call fails."""
         url, headers = _sibling_url(self._url, path), endpoints.time_header(sent_at)
         call = endpoints.ServiceCall(dumps(body), key, _check_no_error, url=url, headers=headers, empty_answers=True)
         await self._client.post(call)
@@ -369,7 +376,10 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         return _sibling_url(url, _REPLY)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        """Return the body of an ordinary request: its only message, in a new conversation."""
+        """Return the body of an ordinary request: its only message, in a new conversation.
+
+        `parameters` are ignored, because only models have them.
+        """
         conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
         return _message_body(conversation, request.sent_at) | {"message": _only_message(request)}
 
@@ -411,9 +421,10 @@ def _only_message(request: ChatRequest) -> str:
     Raises:
         ValueError: The request has earlier turns, or content that is no text.
     """
+    # Valid: any number of system messages, then one user message, and all contents are texts.
     roles = [message.get("role") for message in request.messages]
     texts = [content for message in request.messages if isinstance(content := message.get("content"), str)]
 
     if roles[-1:] != ["user"] or not {"system", "developer"}.issuperset(roles[:-1]) or len(texts) < len(roles):
-        raise ValueError("a memory agent keeps the conversation itself; send a single user message of text")
+        raise ValueError("a memory agent keeps the conversation itself; send one user message that is text")
     return "\n\n".join(filter(None, texts))

@@ -203,11 +203,17 @@ class _Reader:
             for at, names in enumerate(config.incompatibilities or ())
         ]
 
-        run_name, in_order, groups = self._run_name(config), tuple(data_sets.values()), tuple(incompatibilities)
-        return Configuration(self.path, run_name, common.memory_span, common.seed, in_order, groups, config.isolated)
+        run_name, all_sets, blocked = self._run_name(config), tuple(data_sets.values()), tuple(incompatibilities)
+        return Configuration(self.path, run_name, common.memory_span, common.seed, all_sets, blocked, config.isolated)
 
     def _common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
-        """Return the arguments that every data set has; a seed of the caller replaces the file's."""
+        """Return the arguments in `args` that every data set has; `self.seed` replaces the file's seed if it is given.
+
+        `path` is the place of `args` in the file, for errors.
+
+        Raises:
+            ConfigurationError: An argument is wrong; the message names the line.
+        """
         read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
         return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
 
@@ -221,6 +227,8 @@ class _Reader:
 
     def _data_set(self, entry: _DataSetEntry, kind: type[Kind], shared: Mapping[str, JSON], path: _Path) -> DataSet:
         """Return a data set with its own arguments, and those for all data sets (`shared`) that its kind accepts.
+
+        `path` is the place of its own arguments in the file, for errors.
 
         Raises:
             ConfigurationError: An argument is wrong; the message names the line.
@@ -241,7 +249,7 @@ class _Reader:
         return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
 
     def _check_shared(self, arguments: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
-        """Raise ConfigurationError for an argument in the section for all data sets that no data set has."""
+        """Raise ConfigurationError if none of the kinds accepts an argument that is given for all data sets."""
         known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
         for key in arguments:
             if key not in known:
@@ -249,7 +257,7 @@ class _Reader:
                 raise self._mistake(("datasets", "args", key), problem)
 
     def _kind(self, name: str, path: _Path) -> type[Kind]:
-        """Return the class of a kind; an error names the line at `path`."""
+        """Return the class of a kind; raise PluginError with the line of the name, which is at `path` in the file."""
         try:
             return kind_class(name, folder=self.path.parent, trust=self.trust)
         except PluginError as error:
@@ -325,7 +333,7 @@ def make_definitions(
     elif mode is None:
         _check_record(configuration, folder, lacking_texts)
     elif missing := [title for title, tests in stored.items() if not tests and title not in lacking_texts]:
-        raise ConfigurationError(f"{folder}: the definitions of {missing[0]} are missing; make them with --regenerate")
+        raise ConfigurationError(f"{folder}: data set {missing[0]!r} has no definitions; make them with --regenerate")
 
     definitions = tuple(test for tests in stored.values() for test in tests)
     if not definitions:
@@ -350,7 +358,7 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
         tokens = sum(count(line) + MESSAGE_TOKENS for line in definition.script)
         if tokens >= spans[definition.title]:
             raise ConfigurationError(
-                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and exceeds its "
+                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens and does not fit into its "
                 f"memory_span of {spans[definition.title]:,} tokens; increase memory_span, or leave the data set out"
             )
 
@@ -382,7 +390,7 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
 
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        # The record goes first and returns last, so that an interrupted run leaves definitions without a record.
+        # The record is deleted first and written last: an interrupted run leaves definitions without a record.
         (folder / RECORD).unlink(missing_ok=True)
         for old_folder in [path for path in folder.glob("*/") if path.name not in keep]:
             for file in old_folder.glob(f"*{SUFFIX}"):
@@ -404,6 +412,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
 
     Raises:
         ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
+        TunecheckError: The kind raised this error itself, for example because a call to the generator failed.
     """
     data_set_place = f"{configuration.path}: the data set {data_set.title!r}"
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
@@ -415,7 +424,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise ConfigurationError(f"{data_set_place} cannot be made: {type(error).__name__}: {error}") from error
 
     if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{data_set_place} cannot be made: the kind returned {tests!r:.60}, not a list")
+        raise ConfigurationError(f"{data_set_place} cannot be made: definitions() returned {tests!r:.60}, not a list")
 
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
@@ -474,7 +483,7 @@ def _value_text(value: JSON) -> str:
 
 
 def _read_stored(folder: Path) -> list[MemoryTest]:
-    """Return the tests of the definition files in a folder; empty if there are none. Raise DataError like the next."""
+    """Return the tests of the definition files in a folder; empty if there are none. Raise DataError for a bad file."""
     return [read_definition(file) for file in sorted(folder.glob(f"*{SUFFIX}"))]
 
 
@@ -522,7 +531,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"{definition.id!r}: {name!r} cannot be a file name; choose another name")
+            raise DataError(f"the test {definition.id!r}: {name!r} cannot be a file name; choose another name")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

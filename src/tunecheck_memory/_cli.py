@@ -212,9 +212,9 @@ def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
 
     spent = []
     for name, title in _ENDPOINT_TITLES.items():
-        if isinstance(made := usage.get(name), dict):
-            price = cost_text(made)
-            spent.append(f"{title}: {made.get('calls'):,} calls{f', cost {price}' if price else ''}")
+        if isinstance(endpoint_usage := usage.get(name), dict):
+            price = cost_text(endpoint_usage)
+            spent.append(f"{title}: {endpoint_usage.get('calls'):,} calls{f', cost {price}' if price else ''}")
     if spent:
         yield " · ".join(spent)
 

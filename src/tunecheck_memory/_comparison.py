@@ -26,7 +26,7 @@ class DataSets:
     def data(self, base: RunInfo, new: RunInfo) -> JSON:
         """Return the figures of each data set in both runs: `[{"title", "base", "new"}, …]`.
 
-        A side is None if that run has no tests of the data set. The whole is None unless both are memory runs.
+        A side is None if that run has no tests of the data set. Return None if one of the runs is no memory run.
         """
         if not (_settings(base) and _settings(new)):
             return None
@@ -48,12 +48,13 @@ DATA_SETS = DataSets()
 
 
 def _cells(side: JSON) -> tuple[str, str]:
-    """Return a data set's score and its length as text; dashes if a run lacks it."""
+    """Return a data set's score and the mean number of its tokens as texts, with a dash for a missing value."""
     if not isinstance(side, dict):
         return "–", "–"
 
     mean, spread = side["mean"], side["deviation"]
-    return "–" if mean is None else f"{mean:.2f} ± {spread:.2f} (n={side['scored']})", f"{side['tokens']:,.0f}"
+    score = "–" if mean is None else f"{mean:.2f} ± {spread:.2f} (n={side['scored']})"
+    return score, f"{side['tokens']:,.0f}"
 
 
 def memory_warnings(base: RunInfo, new: RunInfo) -> Iterator[Objection]:

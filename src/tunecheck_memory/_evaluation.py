@@ -134,11 +134,11 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     target.notes = [*target.notes, *damage_notes]
     rows = open_dataset([_row(test) for test in target.tests])
     mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-    declared = DatasetDefaults(column_mapping=mapping, primary=_run_files.EVALUATOR)
+    defaults = DatasetDefaults(column_mapping=mapping, primary=_run_files.EVALUATOR)
 
     result = result_or_unanswered(
         evaluate,
-        data=rows.with_defaults(declared, name=config.run_name),
+        data=rows.with_defaults(defaults, name=config.run_name),
         target=target,
         evaluators={_run_files.EVALUATOR: MemoryEvaluator(plan.judge)},
         evaluation_name=plan.name or config.run_name + (_run_files.ISOLATED if settings.isolated else ""),
@@ -201,25 +201,25 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
     """
     if run is None:
         return []
-    run.manifest()  # refuses a folder that leads elsewhere
+    run.manifest()  # raises an error if the folder contains links
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not plugins.is_held(path)]
     return [note for path in logs if (note := _events.refuse_damage(path, accept=accept)) is not None]
 
 
 def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Raise ConfigurationError for tests that need a judge.
+    """Raise ConfigurationError for tests that need a judge, in a run without a judge.
 
     `unjudged` allows tests that need the judge only for their score, not while they run.
     """
-    # Words can judge the restaurant's replies; see WordJudge.
-    asking = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
-    if asking:
-        raise ConfigurationError(f"the tests {asking} need a judge; name the judge's model with --judge")
+    # Rules about words can judge the restaurant's replies.
+    consulting = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
+    if consulting:
+        raise ConfigurationError(f"the tests {consulting} need a judge; name the judge's model with --judge")
 
-    scored = ", ".join(kind.title for kind in kinds if kind.judged)
-    if scored and not unjudged:
+    judged = ", ".join(kind.title for kind in kinds if kind.judged)
+    if judged and not unjudged:
         raise ConfigurationError(
-            f"only a judge can score the tests {scored}; name the judge's model with --judge, or leave these tests "
+            f"only a judge can score the tests {judged}; name the judge's model with --judge, or leave these tests "
             "unscored with --unjudged"
         )
 
@@ -388,9 +388,9 @@ class MemoryTarget(EndpointTargetBase):
         return _events.session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """Return the test's share of the conversation's tokens."""
-        made = share_of(output, "share")
-        return made.input_tokens, made.output_tokens
+        """Return the input and output tokens of the test's share of the conversation; `output` has its columns."""
+        share = share_of(output, "share")
+        return share.input_tokens, share.output_tokens
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[plugins.EndpointUsage]:
         """Yield the test's share of the agent's calls, and its calls to the judge."""
@@ -464,14 +464,14 @@ class _Running:
             return future.result()
         # Raises the session's error, if it failed.
         self._task.result()
-        raise RunError(f"the conversation ended before the test {test!r} ended")
+        raise RunError(f"the conversation ended before the test {test!r} ended; start a new run with --fresh")
 
     async def close(self) -> None:
         """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""
         self._task.cancel()
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
-            self._task.exception()
+            self._task.exception()  # asyncio logs an error that nobody has read
 
 
 def _event_key(run_id: str, trial: int, number: int) -> str:
@@ -530,14 +530,14 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     """
     assert state.ended is not None
     definition, points, own = test.definition, state.points, _own_score(state, test)
-    scored = points if own is None else own
+    explained = points if own is None else own  # the reasons are those of the kind's own score, if it gives one
     counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
 
     return {
         "response": state.responses[-1] if state.responses else None,
         **{name: [*getattr(state, name)] for name in ("responses", "questions", "since_question", "log")},
         "points": counted,
-        "reasons": [] if scored is None else [*scored.reasons],
+        "reasons": [] if explained is None else [*explained.reasons],
         "own_score": None if own is None else own.score,
         "own_sure": None if own is None else own.sure,
         "session": session,

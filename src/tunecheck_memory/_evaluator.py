@@ -49,7 +49,7 @@ def read_test(
     """
     title = none_if_nan(dataset)
     if not isinstance(title, str) or not title.strip():
-        raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
+        raise ValueError("the column `dataset` must hold the title of a memory test's data set, such as 'Spy Meeting'")
     arguments = _value(row.pop("arguments", None), "arguments")
 
     return FinishedTest(
@@ -81,7 +81,7 @@ def _value(value: object, name: str) -> JSON:
     try:
         return plain(value.tolist() if hasattr(value, "tolist") else value)
     except TypeError as error:
-        raise ValueError(f"the column {name} cannot be read: {error}") from None
+        raise ValueError(f"the column `{name}` has a value without a JSON form: {error}") from None
 
 
 def _as_list(value: object, name: str) -> list[JSON]:
@@ -98,7 +98,7 @@ def _texts(value: object, name: str) -> list[str]:
 
 
 def _points(value: JSON, reasons: list[str]) -> Points | None:
-    """Return the points in `{"points": 3, "most": 5}`, or None if there are no such numbers, or huge ones."""
+    """Return the points in `{"points": 3, "most": 5}`; None if a number is missing or its size is above 1e15."""
     numbers = [real_number(value.get(key)) for key in ("points", "most")] if isinstance(value, dict) else []
     known = [each for each in numbers if each is not None and abs(each) <= _MOST_POINTS]
     return Points(known[0], known[1], tuple(reasons)) if len(known) == 2 else None
@@ -188,28 +188,29 @@ class MemoryEvaluator(Evaluator):
         """
         row: dict[str, Any] = locals().copy()  # the columns, by the names of the parameters
         del row["self"]
-        test, ruled, questions = self._judge_by_words(row)
-        if not questions:
-            return ruled
+        test, by_rules, judge_inputs = self._judge_by_words(row)
+        if not judge_inputs:
+            return by_rules
 
         judge = self._judges[prompt_name(test)]
-        return self._verdict(test, "judge", *combine_verdicts(test, [judge(**inputs) for inputs in questions]))
+        return self._verdict(test, "judge", *combine_verdicts(test, [judge(**inputs) for inputs in judge_inputs]))
 
     async def call_with(self, calls: ModelCalls, /, **row: Any) -> Verdict:  # noqa: ANN401 - columns of any kind
         """Score one test like a call of the evaluator, with the judge's requests made by `calls`."""
-        test, ruled, questions = self._judge_by_words(row)
-        if not questions:
-            return ruled
+        test, by_rules, judge_inputs = self._judge_by_words(row)
+        if not judge_inputs:
+            return by_rules
 
         judge = self._judges[prompt_name(test)]
-        verdicts = [await judge.call_with(calls, **inputs) for inputs in questions]
+        verdicts = [await judge.call_with(calls, **inputs) for inputs in judge_inputs]
         return self._verdict(test, "judge", *combine_verdicts(test, verdicts))
 
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
         """Return the test, its verdict by rules, and the inputs of the judge's questions.
 
-        Without questions, the verdict is final: the rules are sure, or there is no judge. `own_score`, the score by a
-        user's own kind, replaces the rules; if `own_sure` is False, it is not sure.
+        Without questions, the verdict is final: the rules are sure, or there is no judge. If the rules give no score,
+        the verdict is not applicable. `own_score`, the score by a user's own kind, replaces the rules; if `own_sure` is
+        False, it is not sure. Both are removed from `row`.
         """
         own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
         sure = none_if_nan(row.pop("own_sure", None)) is not False
@@ -229,7 +230,10 @@ class MemoryEvaluator(Evaluator):
         return test, unscored, questions
 
     def _verdict(self, test: FinishedTest, by: str, score: Score, more: Mapping[str, JSON] | None = None) -> Verdict:
-        """Return the verdict for a score; `by` says what gave it, and `more` are further properties."""
+        """Return the verdict for a score; below the threshold, it has the fault `not_remembered`.
+
+        `by` is the source of the score (words, points, rules or judge), and `more` are further properties.
+        """
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
@@ -272,6 +276,7 @@ class Undecided:
 def judge_by_words(given: FinishedTest) -> Score | Undecided:
     """Score a finished test by the rules of its kind, found by the test's title; `Undecided` if rules cannot.
 
+    If the test has counted its points itself, the score is their share of the most points instead.
     Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of the result.
     """
     kind, points = shipped_kind(given.title), given.points
@@ -331,9 +336,9 @@ def judge_questions(test: FinishedTest) -> list[dict[str, object]]:
 
 
 def combine_verdicts(test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[Score, dict[str, JSON]]:
-    """Combine the judge's verdicts on a test: the score is the share of right answers.
+    """Combine the judge's verdicts on a test; return the score, which is the share of right answers, and properties.
 
-    Also returns properties: the first verdict's, with the tokens of all. Unanswered questions are wrong.
+    The properties are those of the first verdict, with the tokens of all. Unanswered questions count as wrong.
     """
     name = prompt_name(test)
     scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
@@ -358,5 +363,5 @@ def _as_text(answer: JSON) -> str:
 
 
 def prompt_name(test: FinishedTest) -> str:
-    """Return the name of the prompt by which a judge scores a test; tests of unknown kinds have the usual one."""
+    """Return the name of the prompt by which a judge scores a test; tests of unknown kinds have the default prompt."""
     return (shipped_kind(test.title) or Kind).judge_prompt

@@ -77,7 +77,7 @@ class Outcome(
 
     @property
     def judged_by_model(self) -> bool:
-        """True if a model made the judgement, not rules about words."""
+        """True if a model made the judgement: rules about words report neither latency nor tokens."""
         return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
 
 
@@ -274,7 +274,7 @@ class EventLog:
 
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"{path.parent.name} was started with different settings ({', '.join(changed)}); "
+                f"the memory session {path.parent.name} was started with other settings: {', '.join(changed)}; "
                 "restore the settings, or start a new run with --fresh"
             )
 
@@ -332,7 +332,7 @@ def refuse_damage(path: Path, *, accept: bool) -> str | None:
     with raise_as(RunError, path, "cannot be written"), plugins.open_regular(path, "r+b") as file:
         copy = shutil.copyfile(path, path.with_suffix(".damaged"))
         file.truncate(log.end)
-        plugins.synced_file(path).unlink(missing_ok=True)
+        plugins.synced_file(path).unlink(missing_ok=True)  # its count of synced records is no longer true
     return f"{path.parent.name} continues where its log was damaged; {copy.name} is a copy of the damaged log"
 
 
@@ -402,7 +402,8 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     """
     # A `done` has the number of the call in flight, every other record the next number.
     in_flight = bool(events) and events[-1].outcome is None
-    is_next = header is not None and not isinstance(record, _Session) and record.n == len(events) - in_flight
+    number = len(events) - 1 if in_flight else len(events)
+    is_next = header is not None and not isinstance(record, _Session) and record.n == number
 
     if is_next and isinstance(record, _Done) and in_flight:
         changed = {**(events[-1].changed or {}), **(record.changed or {})} or None

@@ -64,11 +64,11 @@ class EndpointJudge:
         """Load the prompt of a question; raise ConfigurationError if the question has none."""
         if not purpose.isidentifier():
             raise ConfigurationError(
-                f"the question {purpose!r} needs a name of letters, digits and _ that begins with no digit"
+                f"{purpose!r} cannot name a question to the judge; use letters, digits and _, and begin with no digit"
             )
         file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():
-            raise ConfigurationError(f"the question {purpose!r} has no prompt; create {self._folder / file.name}")
+            raise ConfigurationError(f"the judge has no prompt for {purpose!r}; create {self._folder / file.name}")
         return _Question(file, self.endpoint)
 
 
@@ -78,7 +78,7 @@ class _Question(PromptyEvaluator):
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Ask the model with these inputs of the prompt, lists as lines of text; return the values of its answer."""
         inputs = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
-        judgement = await self._asking.judge(calls, self._messages(inputs), 0)
+        judgement = await self._asking.judge(calls, self._messages(inputs), sample=0)
         return judgement.answer.values
 
 
@@ -98,14 +98,17 @@ class _Calls:
         return completion
 
     def outcome(self, text: str) -> Outcome:
-        """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls."""
+        """Return one outcome for the whole judgement: this text, with the tokens and the latency of all its calls.
+
+        Its time is 0, because only the session knows the time.
+        """
         total = functools.reduce(CallsMade.plus, (each.made for each in self._outcomes), CallsMade())
         return Outcome(
-            0,
-            text,
-            sum(each.latency_ms or 0.0 for each in self._outcomes) if self._outcomes else None,
-            total.input_tokens,
-            total.output_tokens,
+            at_us=0,
+            text=text,
+            latency_ms=sum(each.latency_ms or 0.0 for each in self._outcomes) if self._outcomes else None,
+            input_tokens=total.input_tokens,
+            output_tokens=total.output_tokens,
             simulated=any(each.simulated for each in self._outcomes),
             cached_input_tokens=total.cached_input_tokens,
             asked=total.asked,

@@ -52,9 +52,9 @@ class Wait(
         """Raise ValueError for an amount that is negative or not a number."""
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"Wait: {name} must be a whole number of at least 0, not {value!r:.60}")
+                raise ValueError(f"Wait: `{name}` must be a whole number of at least 0, not {value!r:.60}")
         if not is_number(self.percentage) or self.percentage < 0:
-            raise ValueError(f"Wait: percentage must be a number of at least 0, not {self.percentage!r:.60}")
+            raise ValueError(f"Wait: `percentage` must be a number of at least 0, not {self.percentage!r:.60}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Say:
     def __post_init__(self) -> None:
         """Raise ValueError for a message that is not text or cannot be sent."""
         if not isinstance(self.message, str):
-            raise ValueError(f"Say: message must be text, not {self.message!r:.60}")
+            raise ValueError(f"Say: `message` must be text, not {self.message!r:.60}")
         self.message.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
 
 
@@ -85,7 +85,7 @@ class AskJudge:
     def __post_init__(self) -> None:
         """Raise ValueError or TypeError for a purpose that is not text or values without a JSON form."""
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
-            raise ValueError("AskJudge: purpose must be text, and values must be a dict of JSON values")
+            raise ValueError("AskJudge: `purpose` must be text, and `values` must be a dict of JSON values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Points:
     def __post_init__(self) -> None:
         """Raise ValueError for points that are not numbers."""
         if not (is_number(self.points) and is_number(self.most)):
-            raise ValueError(f"Points: points and most must be numbers, not {self.points!r:.60} and {self.most!r:.60}")
+            raise ValueError(f"Points(points, most) needs two numbers, not {self.points!r:.60} and {self.most!r:.60}")
 
 
 def is_number(value: object) -> bool:
@@ -150,7 +150,7 @@ class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
             msgspec.structs.force_setattr(self, "waits", default_waits(marked))
 
         if marked != len(self.waits):
-            raise ValueError(f"`is_question` has {marked} entries, `waits` has {len(self.waits)}; give as many waits")
+            raise ValueError(f"`is_question` has {marked} entries, `waits` has {len(self.waits)}; give equal numbers")
         if marked != lines and not (self.is_temporal and marked == lines + 1):
             raise ValueError(f"`script` has {lines} entries, `is_question` has {marked}; give both the same number")
 
@@ -202,9 +202,9 @@ GROUP = "memory"
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:
-    """Return a wait after each line but the last that spreads the lines evenly over 90% of the memory span.
+    """Return the waits that spread this number of lines evenly over 90% of the memory span: one after each line.
 
-    Four lines: waits until 30%, 60% and 90% of the span after the start, then none.
+    For four lines, they last until 30%, 60% and 90% of the span after the start; the last one is empty.
     """
     share = 90 / (lines - 1) if lines > 1 else 0
     waits = [Wait(percentage=(line + 1) * share) for line in range(lines - 1)]
@@ -288,8 +288,7 @@ class Kind:
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
         """Run a test: yield its steps and get the reply to each. Return its points, or None to score it by `score`.
 
-        By default, the steps are the script's lines, each followed by its wait; a temporal test's question is the last
-        one.
+        By default, the steps are the script's lines, each followed by its wait; a temporal test's question comes last.
 
         Raises:
             ConfigurationError: a temporal test has no `temporal_question`.
@@ -310,12 +309,12 @@ class Kind:
 
         A kind with temporal tests implements this method.
         """
-        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests; add temporal_question()")
+        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests; implement temporal_question()")
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies.
 
-        `replies` are those since its question, with the reply to the question.
+        `replies` are those since its question, with the reply to the question. By default, that reply suffices.
         """
         return True
 
@@ -334,9 +333,9 @@ def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topi
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
 
-    for together in declared:
-        for title in together & blocked.keys():
-            blocked[title] |= together & blocked.keys()
+    for titles in declared:
+        for title in titles & blocked.keys():
+            blocked[title] |= titles & blocked.keys()
 
     if by_topics:
         for title, kind in by_title.items():
@@ -415,7 +414,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(f"the data set {kind.name!r} fails with the given arguments: {reason}") from error
+        raise ConfigurationError(f"the data set {kind.name!r} fails with its arguments: {reason}") from error
 
 
 def shipped_kind(title: str) -> type[Kind] | None:
@@ -425,7 +424,10 @@ def shipped_kind(title: str) -> type[Kind] | None:
 
 @lru_cache(maxsize=1)
 def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the shipped kinds by the plain forms of their names and titles, and of a title of the GoodAI benchmark."""
+    """Return the shipped kinds by the plain forms of their names and titles, such as "spymeeting".
+
+    One kind has another title in the GoodAI benchmark, and is found by that title, too.
+    """
     loaded = [extension.load() for extension in PLUGIN.own_kinds[GROUP].values()]
     kinds = [kind for kind in loaded if isinstance(kind, type) and issubclass(kind, Kind)]
     by_title = {plain_title(text): kind for kind in kinds for text in (kind.name, kind.title)}

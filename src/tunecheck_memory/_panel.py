@@ -80,7 +80,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def read_log(column: JSON) -> list[LogEntry]:
-    """Return the readable entries of a test's log; empty if the column holds none, or the log has no beginning."""
+    """Return the readable entries of a test's log; empty if there are none, or the first is not "begin"."""
     entries: list[LogEntry] = []
     for each in column if isinstance(column, list) else []:
         with contextlib.suppress(msgspec.ValidationError, UnicodeEncodeError):  # a damaged row
@@ -97,7 +97,10 @@ class _PanelConversation:
     left_out: int = 0
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
-        """Add a test and its messages; a test beyond the limit is counted, but only its messages are kept."""
+        """Add a test and its messages; `number` is the number of its row.
+
+        A test beyond the limit is counted, but only its messages are kept.
+        """
         self.messages += [entry for entry in log if entry.size is not None]
         if len(self.tests) >= _MOST_TESTS:
             self.left_out += 1
@@ -157,9 +160,9 @@ class TimelineReader:
         self._conversations: dict[str, _PanelConversation] = {}
 
     def add(self, number: int, row: Mapping[str, JSON]) -> PanelRow | None:
-        """Add a row to its conversation, and return the test's log for the row's panel.
+        """Add the row with this number to its conversation, and return the test's log for the row's panel.
 
-        Return None if the row is no memory test.
+        Conversations beyond the limit are left out, and a long log is cut. Return None if the row is no memory test.
         """
         log = read_log(row.get("outputs.log"))
         if not log:

@@ -106,7 +106,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
     if folder.is_dir():
         return
 
-    # Renamed when it is complete, so that a run that dies here has no definitions instead of a few.
+    # The folder is renamed when it is complete, so that a run that dies here has no definitions instead of a few.
     building = folder.with_name(".definitions")
     with raise_as(RunError, folder, "cannot be written"):
         shutil.rmtree(building, ignore_errors=True)
@@ -207,7 +207,11 @@ def write_run_files(
     *,
     isolated: bool,
 ) -> tuple[MemorySummary, list[Path]]:
-    """Compute a finished run's figures and write them with the sessions' results; return them and the folders."""
+    """Compute a finished run's figures and write them with the sessions' results; return them and the folders.
+
+    `benchmark` is the folder that gets the results, `repeat` the number of sessions, `usage` the run's usage by
+    endpoint.
+    """
     tests = [*read_scored(run.rows())]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.final_state(trial, each) for trial, each in events.items()}
@@ -231,16 +235,13 @@ def write_run_files(
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
     """Return the dollars for the agent and for all else, for `runstats.json`; None if unknown.
 
-    They are None with several conversations, because usage is not split by conversation.
+    `repeat` is the number of conversations. With several, both are None: usage is not split by conversation.
     """
-    dollars = {
-        name: float(cost)
-        for name, spent in usage.items()
-        if isinstance(spent, dict)
-        and spent.get("currency") == "USD"
-        and isinstance(cost := spent.get("cost"), (int, float))
-        and repeat == 1
-    }
+    dollars: dict[str, float] = {}
+    for name, spent in usage.items():
+        cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
+        if isinstance(cost, (int, float)) and repeat == 1:
+            dollars[name] = float(cost)
 
     agent = dollars.pop("target", None)
     return {"agent_costs_usd": agent, "managing_costs_usd": sum(dollars.values()) if dollars else None}
@@ -274,7 +275,7 @@ _MARKS: dict[type[Effect], tuple[EventType, str]] = {
 def log_lines(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[tuple[dict[str, JSON], str]]:
     """Yield the log entries of an effect and its outcome, as data of the master log and as a line of the test's log.
 
-    `before_us` is the time before the effect (µs).
+    `before_us` is the time before the effect (µs). Jumps of the clock and resets of the agent have no entries.
     """
     at_us, text, test = outcome.at_us, outcome.text or "", getattr(effect, "test", "")
 
@@ -328,10 +329,11 @@ def write_results(
 
     with (folder / "master_log.jsonl").open("wb") as file:
         # A message is sent at the time of the event before it; only its reply has the time of its own event.
-        before_us = events[0].at_us or finished[0][1].at_us if finished else 0
+        before_us = (events[0].at_us or finished[0][1].at_us) if finished else 0
         for effect, outcome in finished:
             entries = [*log_lines(effect, before_us, outcome)]
             file.writelines(dumps_line(data) for data, _ in entries)
+            # The test's two lists, which grow in place; effects without a test are in no test's log.
             messages, all_events = logs.get(getattr(effect, "test", ""), ([], []))
             lines = [line for _, line in entries]
             messages += lines if isinstance(effect, effects.Send) else []

@@ -76,7 +76,10 @@ class Task:
     def next(self) -> Step | None:
         """Continue the test's generator with the last reply; return its next step, or None at its end.
 
-        Its points are stored. Any error in a user's kind becomes RunError.
+        At the end, the generator's points are stored in `points`.
+
+        Raises:
+            RunError: The kind's code failed. An error of the class TunecheckError is raised as it is.
         """
         if self.script_done:
             return None
@@ -85,7 +88,7 @@ class Task:
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-            raise RunError(f"the test {self.id!r} failed: {type(error).__name__}: {error}") from error
+            raise RunError(f"the steps of the test {self.id!r} failed: {type(error).__name__}: {error}") from error
 
     def _advance(self) -> Step | None:
         """Return the generator's next step, or None at its end; raise ValueError for anything but steps and points."""
@@ -234,6 +237,7 @@ class Scheduler:
         to_begin = [
             ids[0] for title, ids in self._to_begin.items() if ids and running.isdisjoint(self._conflicts[title])
         ]
+        # Else the new test with the lowest id; "" is the id of no test.
         task = self._ready() or self.tasks.get(min(to_begin, default=""))
 
         while task is None:
@@ -323,7 +327,7 @@ class Scheduler:
     def _finish(self, task: Task) -> _Effects[None]:
         """End a test. If its kind demands a reset, a message first makes the agent forget the test.
 
-        An isolated test resets the agent.
+        In isolated mode, the agent itself is reset, too.
         """
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:

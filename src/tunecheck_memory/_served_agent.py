@@ -135,7 +135,7 @@ class NoteAgent(Service):
             BadRequestError: the request has no message.
         """
         if message.message is None:
-            raise BadRequestError("the request's body has no `message`")
+            raise BadRequestError("the request's body has no `message`; add the text for the agent under this key")
         if message.suggested_reply is not None:
             return message.suggested_reply
         candidates = map(str.strip, _SENTENCE.findall(message.message[-MAX_CHARACTERS:]))
@@ -194,6 +194,7 @@ def _best_notes(notes: Iterable[_Note], question_words: set[str]) -> list[_Note]
     """
     shared = [(note, question_words & _words(note.text)) for note in notes]
     common = Counter(word for _, words in shared for word in words)
+    # Sorted, so that notes with equal words have equal sums, in which the order of the addends counts.
     fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]
     best = max((fit for _, fit in fits), default=0.0)
     return [note for note, fit in fits if fit == best] if best else []

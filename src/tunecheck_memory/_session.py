@@ -433,6 +433,7 @@ class Session:
                 await self.agent.reset(key, at_us)
                 return Outcome(self.clock.now())
 
+            # `count` adds the call's usage to the costs; None if there is no tracker.
             costs = self._costs_of(effect)
             async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
                 if isinstance(effect, effects.Send):
@@ -461,7 +462,7 @@ _WINDOW_ADVICE = "; the conversation no longer fits the model; give --max-prompt
 
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:
-    """Return whether an outcome caused a call to a real model."""
+    """Return whether the outcome of an effect came from a call to a real model."""
     if isinstance(effect, effects.Consult):
         return outcome.judged_by_model
     return isinstance(effect, effects.Send) and not outcome.adopted and not outcome.simulated

@@ -37,7 +37,7 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
 
     Raises:
         ConfigurationError: The name is unknown.
-        MissingExtraError: `bpe-openai` is not installed.
+        MissingExtraError: `bpe-openai` is not installed, or its version does not fit.
     """
     if name not in ENCODINGS:
         raise ConfigurationError(f"there is no tokenizer {name!r}{did_you_mean(name, ENCODINGS)}")
@@ -60,6 +60,7 @@ def _load_core() -> ModuleType:
     package = util.find_spec(_PACKAGE)
     spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
 
+    # Import the part in the usual way if the whole package is loaded already, or if the part cannot be found alone.
     if spec is None or spec.loader is None or _PACKAGE in sys.modules:
         return importlib.import_module(_CORE)
 

@@ -158,7 +158,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
         Raises:
             ConfigurationError: The file cannot be read, or is no menu.
         """
-        # YAML reads JSON's escapes of emoji as two halves, and refuses tabs.
+        # JSON is tried first, because YAML reads its escapes of emoji as two halves, and refuses tabs.
         with raise_as(ConfigurationError, self.menu_file):
             value = value_of(read_regular(Path(self.menu_file), links=True))
         return Menu.read(load_yaml(self.menu_file) if value is None else value, self.menu_file)
@@ -256,7 +256,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     `Data` of objects with `Question` and `AnswerValue`.
 
     Raises:
-        DataError: The file cannot be read, or an entry is invalid; names file and line or place.
+        DataError: The file cannot be read, or an entry is invalid; the message names the file and the entry's place.
     """
     file = Path(path or SHIPPED_FILLER)
     with raise_as(DataError, file):
@@ -265,7 +265,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
 
     read: Sequence[_Pair | _Trivia]
     if isinstance(entries, list):
-        read = [read_as(each, _Trivia, f"{file}, Data[{at}]", error=DataError) for at, each in enumerate(entries)]
+        read = [read_as(each, _Trivia, f"{file}, Data[{index}]", error=DataError) for index, each in enumerate(entries)]
     else:
         records = JsonLinesSource(file).records()
         read = [read_as(each, _Pair, f"{file}, line {line}", error=DataError) for line, each in records]
@@ -333,12 +333,12 @@ class FillerWriter:
             size = open_list + entry.last
             open_list += entry.inner
 
-        lines = "".join(self._entry(place).line for place in draws)
-        answers = str([self._pairs[place][1] for place in draws])
+        lines = "".join(self._entry(index).line for index in draws)
+        answers = str([self._pairs[index][1] for index in draws])
         return Filler(self._wording.filler.preface + lines, answers, tuple(draws))
 
-    def _make_entry(self, place: int) -> _WordingEntry:
+    def _make_entry(self, index: int) -> _WordingEntry:
         """Return the line of the pool's entry at this index, with the token counts of line and answer."""
-        question, told = self._pairs[place]
-        line, answer = fill(self._wording.filler.line, {"question": question, "answer": told}), repr(told)
-        return _WordingEntry(line, self._count(line), self._count(f" {answer},"), self._count(f" {answer}]"))
+        question, answer = self._pairs[index]
+        line, quoted = fill(self._wording.filler.line, {"question": question, "answer": answer}), repr(answer)
+        return _WordingEntry(line, self._count(line), self._count(f" {quoted},"), self._count(f" {quoted}]"))

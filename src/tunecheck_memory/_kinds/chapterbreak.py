@@ -66,8 +66,8 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
 
     if not passage_files and not books:
         raise ConfigurationError(f"{path}: contains no texts; add .txt files (books) or .jsonl files (passages)")
-    of_books = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
-    return of_books + [passage for file in passage_files for passage in _read_passages(file, split)]
+    book_passages = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
+    return book_passages + [passage for file in passage_files for passage in _read_passages(file, split)]
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -81,6 +81,7 @@ def pages_of(text: str, size: int) -> list[str]:
     while len(text) - start > size:
         ends = [match.end() for match in _SENTENCE_END.finditer(text, start, start + size)]
         blank = max(text.rfind(" ", start + 1, start + size), text.rfind("\n", start + 1, start + size))
+        # After the last sentence that fits, else after the last blank, else in the middle of a word.
         end = ends[-1] if ends else blank + 1 if blank > start else start + size
 
         pages.append(text[start:end])
@@ -255,7 +256,11 @@ class ChapterBreak(Kind):
         return scripted_test(self, example, statements, [read_line("true beginning")], [str(answer + 1)], waits=waits)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply chooses the right option, and no other; see the rules at the top of the module."""
+        """Score 1 if the reply chooses the right option, and no other. With several choices, the score is not sure.
+
+        A total ("of 6") and a denied number ("not 3") are no choices. If numbers follow words such as "option", only
+        these count.
+        """
         reply, answer = last_reply(given), expected_text(given)
         text = _OF_HOW_MANY.sub(" ", reply)
         options = [*_NAMED_OPTION.finditer(text)] or [*_DIGITS.finditer(text)]

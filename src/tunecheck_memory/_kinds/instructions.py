@@ -72,7 +72,7 @@ class ProspectiveMemory(Kind):
         quote, turn = expected_quote(given)
         since_request = texts(given.since_question)
         if not since_request:
-            raise UndecidedError("the row has no reply in since_question, so its test cannot be scored")
+            raise UndecidedError("the column `since_question` holds no reply, so the test of the row cannot be scored")
 
         numbers = [number for number, reply in enumerate(since_request, 1) if quote in letters(reply)]
         # "I will append 'To be or not to be …' to my third reply." appends nothing yet.
@@ -282,7 +282,7 @@ def _deadline(random: Random, tasks: Sequence[Any]) -> _Values:
 
 
 def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
-    """Draw five estimates, shuffled; the solution is the mean of all but the lowest and the highest."""
+    """Draw five estimates, shuffled; the solution is `middle`, the mean of all but the lowest and the highest."""
     middle, apart = random.randint(20, 80), random.randint(1, 12)
     estimates = [middle - apart, middle, middle + apart]
     estimates += [middle - apart - random.randint(5, 15), middle + apart + random.randint(16, 90)]
@@ -291,7 +291,10 @@ def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
 
 
 def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
-    """Draw four offers with different values; the solution is the one with the second lowest value."""
+    """Draw four offers with different values; the solution is the one with the second lowest value.
+
+    An entry of `kinds` is such as `["price", "cheapest", "euros", "tent"]`.
+    """
     measure, most, unit, thing = random.choice(kinds)
     names = random.sample(read_words("last_names"), 4)
     offers = dict(zip(names, random.sample(range(20, 400), 4), strict=True))
@@ -317,9 +320,9 @@ def _packing(random: Random, things: Sequence[Any]) -> _Values:
     return {"thing": thing, "each": each, "spare": spare, "nights": nights, "total": total}
 
 
-def _order(random: Random, known: Sequence[Any]) -> _Values:
+def _order(random: Random, choices: Sequence[Any]) -> _Values:
     """Draw tasks; the solution is the first or the last of them in alphabetical order, from A to Z or from Z to A."""
-    *tasks, last = random.sample(known, 4)
+    *tasks, last = random.sample(choices, 4)
     place, backwards = random.choice((("first", True), ("first", False), ("last", True), ("last", False)))
 
     ordered = sorted([*tasks, last], reverse=backwards)

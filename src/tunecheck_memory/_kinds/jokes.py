@@ -49,7 +49,7 @@ class Jokes(Kind):
         self.minutes_low = whole("minutes_low", minutes_low, least=1, most=_WEEK)
         self.minutes_high = whole("minutes_high", minutes_high, least=1, most=_WEEK)
         if minutes_low > minutes_high:
-            raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
+            raise ConfigurationError(f"`minutes_low` ({minutes_low}) must be at most `minutes_high` ({minutes_high})")
 
     def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question for the joke that was told this many hours and minutes ago; days count as hours.
@@ -57,7 +57,7 @@ class Jokes(Kind):
         Example: "Which joke did you hear from me about 2 hours 5 minutes ago?", by the shipped wording.
         """
         lines, jokes = definition.script, [*definition.expected[:1]]
-        position = next((at for at, line in enumerate(lines) if line in jokes), 0)
+        position = next((index for index, line in enumerate(lines) if line in jokes), 0)
         hours, minutes = divmod((scene.now_us() - statements_us[position]) // _MINUTE_US, 60)
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
@@ -79,7 +79,8 @@ class Jokes(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others.
 
-        The top of the module lists the rules in order.
+        If it tells several jokes without such a choice, the score is 0 and not sure. Other jokes are those of the
+        test's script; without a script, other quoted texts and list items count.
         """
         reply, joke = plain_words(last_reply(given)), expected_text(given)
         others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]
@@ -89,7 +90,7 @@ class Jokes(Kind):
         for passage in _passages(reply):
             if _tells(passage.text, joke):
                 right.append(passage.is_chosen)
-            elif any(_tells(passage.text, other) for other in others) if others else passage.is_separate:
+            elif any(_tells(passage.text, other) for other in others) or (not others and passage.is_separate):
                 wrong.append(passage.is_chosen)
 
         if not right:

@@ -179,7 +179,8 @@ class ConflictingPersonalInfo(Kind):
                 problem = str(error)
             else:
                 return scripted_test(self, example, content, [question], [answer])
-        raise ReplyError(f"the generator {generator.name} wrote no usable test in {ATTEMPTS} attempts: {problem}")
+        reason = f"wrote no usable test in {ATTEMPTS} attempts ({problem}); give another model with --generator"
+        raise ReplyError(f"the generator {generator.name} {reason}")
 
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]

@@ -96,6 +96,7 @@ class _World:
         moved = f"{person} took the {self.thing} and put it into the {place}."
         self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
         self.first_place, self.place = self.first_place or place, place
+        # A key of `beliefs` begins with the believer.
         self.missed |= {people[0] for people in self.beliefs} - self.present
 
         # Each witness sees the place, and sees that the others see it.

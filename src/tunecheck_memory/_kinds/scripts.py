@@ -53,7 +53,7 @@ def _wordings(message: str) -> tuple[str, ...]:
 def whole(name: str, value: object, *, least: int, most: int) -> int:
     """Return the argument if it is a whole number in this range; else raise ConfigurationError with its name."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r:.60}")
+        raise ConfigurationError(f"`{name}` must be a whole number from {least:,} to {most:,}, not {value!r:.60}")
     return value
 
 
@@ -61,7 +61,7 @@ def choice(name: str, value: object, known: Sequence[str]) -> str:
     """Return the argument if it is one of the known texts; else raise ConfigurationError with its name."""
     if value not in known:
         hint = did_you_mean(str(value), known)
-        raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {value!r:.60}{hint}")
+        raise ConfigurationError(f"`{name}` must be one of {', '.join(known)}, not {value!r:.60}{hint}")
     return str(value)
 
 

@@ -67,7 +67,8 @@ class SpyMeeting(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score a third for each understood message; words of messages that were not sent take a third away.
 
-        The top of the module has the rules.
+        One such word is forgiven if all messages are understood. The rules are sure only if all messages are understood
+        without such a word, or if the reply declines and understands none.
         """
         reply, expected = replies.last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}
@@ -80,6 +81,7 @@ class SpyMeeting(Kind):
         said = _said_words(reply, {*known, *(word for words in others for word in words)})
 
         understood = [any(word in said for word in words) for words in expected]
+        # The first word in the reply of each message that was not sent, if there is one
         wrong = [said_words[0] for words in others if (said_words := [word for word in words if word in said])]
         is_forgiven = all(understood) and len(wrong) == 1
 
@@ -91,7 +93,7 @@ class SpyMeeting(Kind):
             reasons.append(f"{wrong[0]!r} belongs to another message")
 
         # Several wrong words cost no more than one: a third in all.
-        points = max(0, sum(understood) - bool(wrong and not is_forgiven))
+        points = max(0, sum(understood) - (1 if wrong and not is_forgiven else 0))
         sure = (points == len(expected) and not wrong) or (replies.declines(reply) and not any(understood))
         return Score(points / len(expected), tuple(reasons), sure)
 

@@ -210,9 +210,10 @@ def _is_past(text: str, word: re.Match[str]) -> bool:
 
 
 def _named_colours(reply: str, expected: str) -> Iterator[tuple[str, int]]:
-    """Yield each colour that a reply does not deny, with its weight by the rules at the top of the module.
+    """Yield each colour that a reply does not deny, with a weight: the colour of the present has the highest one.
 
-    The `expected` colour counts even if it is not among the known ones.
+    Words of the present and the favourite add to the weight, words of the past and a change to another colour take from
+    it. The `expected` colour counts even if it is not among the known ones.
 
     Examples: "Your favourite colour was cream and then red." gives cream 1, red 2. "Your favourite went from blue to
     cyan and then to red." gives blue −1, cyan 1, red 2.
@@ -293,7 +294,7 @@ class Shopping(Kind):
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test with random changes of a shopping list, and the question for the list."""
         random = making.random(self.title, example)
-        shopping: dict[str, int] = {}
+        shopping: dict[str, int] = {}  # changed by each statement
         statements = [_change(shopping, random, last=left == 1) for left in range(self.item_changes, 0, -1)]
         expected: list[JSON] = [[item, count] for item, count in shopping.items()]
         return scripted_test(self, example, statements, [read_line("shopping list")], expected)
@@ -321,7 +322,7 @@ class Shopping(Kind):
         present, quantities, extra = _count_items(expected, items)
         count = len(expected)
         return Score(
-            (present / count + quantities / count + (extra == 0)) / 3,
+            (present / count + quantities / count + (0 if extra else 1)) / 3,
             (f"{present} of {count} items, {quantities} of {count} quantities, {extra or 'no'} extra item(s)",),
         )
 

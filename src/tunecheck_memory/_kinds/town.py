@@ -111,7 +111,8 @@ class TownKind(Kind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the route in the reply leads from the start to the destination, by any way.
 
-        The top of the module lists the readings of a reply, in their order.
+        The first of these readings counts: a complete route, a stated position of the destination, one direction and
+        one distance. An incomplete route scores 0, and the score is not sure.
         """
         # "2½ km" and "½ km" become "2.5 km" and "0.5 km".
         reply = re.sub("([0-9]?)½", lambda half: f"{half[1] or 0}.5", plain_words(last_reply(given)))
@@ -127,9 +128,10 @@ class TownKind(Kind):
         routes = read_routes(reply, places)
         complete = [route for route in routes if route.complete and route.legs]
 
-        position = stated_position(reply, places) if not complete else None
-        if position is None and (complete := complete or _read_two_parts(reply, places)):
-            position = next((route for route in complete if route.arrives), complete[0]).displacement()
+        position = None if complete else stated_position(reply, places)
+        read = complete or (_read_two_parts(reply, places) if position is None else [])
+        if read:
+            position = next((route for route in read if route.arrives), read[0]).displacement()
         if position is not None:
             return _score_position(position, expected)
 
