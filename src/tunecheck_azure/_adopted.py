@@ -40,13 +40,13 @@ def adopt_name(name: str, module: str = _PACKAGE) -> object:
 def module_getattr(module: str) -> Callable[[str], object]:
     """Return a `__getattr__` for a module that offers the names of this module of azure-ai-evaluation."""
 
-    def named(name: str) -> object:
+    def load_name(name: str) -> object:
         # Python itself asks for names such as __path__. They must not import the package.
         if name.startswith("__"):
             raise AttributeError(name)
         return adopt_name(name, f"{_PACKAGE}.{module}")
 
-    return named
+    return load_name
 
 
 @functools.cache
@@ -57,6 +57,7 @@ def _subclass(name: str, module: str) -> object:
     """
     package = import_module(module)
     original: object = getattr(package, name)
+    # Enumerations, which have `__members__`, cannot have subclasses.
     if not isinstance(original, type) or "__members__" in dir(original):
         return original
 
@@ -87,7 +88,10 @@ def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise EvaluationExceptions of azure-ai-evaluation as those of `tunecheck_azure`."""
+    """Raise EvaluationExceptions of azure-ai-evaluation as those of `tunecheck_azure`.
+
+    Targets and categories that only azure-ai-evaluation knows stay unchanged.
+    """
     theirs = import_module(f"{_PACKAGE}._exceptions").EvaluationException
     try:
         yield

@@ -125,9 +125,9 @@ def _evaluate_options(options: JobOptions) -> cli.Options:
     parsed = cli.evaluate.parse("tunecheck evaluate", options.arguments)
     refused = next((name for name in _NOT_IN_A_JOB if name in parsed.given()), None)
     if refused is not None:
-        raise ConfigurationError(f"--{refused.replace('_', '-')}: a job always makes a new run; leave out this option")
+        raise ConfigurationError(f"--{refused.replace('_', '-')}: leave it out, because a job makes a run of its own")
     if options.wheel is not None and not options.wheel.is_file():
-        raise ConfigurationError(f"--wheel {options.wheel}: there is no such file")
+        raise ConfigurationError(f"--wheel {options.wheel}: there is no such file; give the path of a wheel")
     if parsed.on is not None:
         raise ConfigurationError("--on does not work in a job; for several machines, give --instances N before `--`")
     return parsed
@@ -151,7 +151,7 @@ def _checked_data(dataset: str | None) -> str:
 
     sidecar = sidecar_path(Path(dataset))
     if _is_input(dataset) and sidecar.exists():
-        raise ConfigurationError(f"the job copies {dataset} but not its sidecar {sidecar}; put both into datasets/")
+        raise ConfigurationError(f"a job gets {dataset} but not its sidecar {sidecar}; move both into datasets/")
     return dataset
 
 
@@ -178,10 +178,11 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
     for entry in entries or []:
         name, equals, value = entry.partition("=")
         if not equals or not name:
-            raise ConfigurationError(f"--env {entry!r}: must have the form NAME=VALUE")
+            raise ConfigurationError(f"--env {entry!r}: a variable must have the form NAME=VALUE")
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
-            raise ConfigurationError(f"--env {name}: job.yml shows secrets; use --identity and auth: {{type: entra}}")
+            problem = "the value may be a secret, which job.yml would show; use --identity and auth: {type: entra}"
+            raise ConfigurationError(f"--env {name}: {problem}")
 
         variables[name] = value
     return variables
@@ -224,8 +225,8 @@ def _write_job(options: JobOptions, dataset: str, name: str) -> Path:
 
     ignored = Path(".amlignore")
     if not ignored.exists():  # Azure ML then no longer reads .gitignore, so its lines are copied
-        known = Path(".gitignore")
-        write_file(ignored, (known.read_bytes().rstrip(b"\n") + b"\n" if known.is_file() else b"") + _AMLIGNORE)
+        source = Path(".gitignore")
+        write_file(ignored, (source.read_bytes().rstrip(b"\n") + b"\n" if source.is_file() else b"") + _AMLIGNORE)
 
     # Last, so that a job.yml means a complete folder.
     write_file(file, text.encode())
@@ -236,13 +237,13 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
     """Return the job's YAML, with paths relative to the folder of the YAML file.
 
     Raises:
-        ConfigurationError: the identity is unknown.
+        ConfigurationError: the identity is unknown, an argument contains `${{`, or a variable of --env is refused.
     """
     import yaml
 
     compute, identity = options.compute, options.identity
     if identity is not None and identity not in _IDENTITIES:
-        raise ConfigurationError(f"--identity {identity}: must be one of {', '.join(_IDENTITIES)}")
+        raise ConfigurationError(f"--identity {identity}: the identity must be one of {', '.join(_IDENTITIES)}")
 
     path = dataset if _is_remote(dataset) else _relative_path(folder, Path(dataset))
     # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
@@ -273,8 +274,8 @@ def _dockerfile(options: JobOptions) -> str:
     """Return the Dockerfile of the environment: a Python image with Tunecheck, as published or from a wheel."""
     wheel = options.wheel
     extras = [*(["azure-storage"] if _is_storage(options.output) else []), *(["ray"] if options.instances > 1 else [])]
-    chosen = f"[{','.join(extras)}]" if extras else ""
-    package = f"./{wheel.name}{chosen}" if wheel is not None else f"tunecheck{chosen}=={__version__}"
+    suffix = f"[{','.join(extras)}]" if extras else ""
+    package = f"./{wheel.name}{suffix}" if wheel is not None else f"tunecheck{suffix}=={__version__}"
 
     packages = [package, *(["azure-identity"] if options.identity is not None else []), *(options.install or [])]
 
@@ -296,8 +297,8 @@ def _evaluate_command(options: JobOptions, dataset: str) -> str:
         results = _shell_quoted(options.output)
 
     # Several machines form a Ray cluster, which the command finds on its head.
-    elsewhere = ["--on ray:auto"] if options.instances > 1 else []
-    return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *elsewhere])
+    cluster = ["--on ray:auto"] if options.instances > 1 else []
+    return " ".join(["tunecheck evaluate --dataset", data, *words, "--results-dir", results, *cluster])
 
 
 def _shell_quoted(word: str) -> str:

@@ -117,7 +117,8 @@ class AzureEvaluator(Evaluator):
     def check_tools(self, label: str, value: object, missing: str | None = None) -> None:
         """Check that a value holds tool definitions or tool calls: a text, or a list in Azure's format.
 
-        `label` is `tool_definitions` or `tool_calls`. `missing` is the error for an empty value; None accepts it.
+        `label` is `tool_definitions` or `tool_calls`. `missing` is the error for an empty value; None accepts an empty
+        value.
 
         Raises:
             EvaluationException: the value is missing, or has another form.
@@ -176,7 +177,7 @@ class AzureEvaluator(Evaluator):
 
         if conversation is None and self.takes_messages and inputs.get("messages") is not None:
             conversation = _as_conversation(inputs)
-            # The turns have these two now, so they are not inputs beside a conversation.
+            # The conversation contains these two now, so as single inputs they become None.
             single |= dict.fromkeys({*known} & {"context", "ground_truth"})
 
         if conversation is None:
@@ -229,7 +230,9 @@ _ENDINGS_OF_ONE_CALL = ("_prompt_tokens", "_completion_tokens", "_total_tokens",
 
 
 def conversation_turns(conversation: object, inputs: Collection[str]) -> list[dict[str, object]]:
-    """Return the inputs of each turn for an evaluator with these parameters: the nth question with the nth answer.
+    """Return the inputs of each turn of a conversation: the nth question with the nth answer.
+
+    `inputs` are the names of the evaluator's parameters, and a turn has no others.
 
     The `context` of a turn is a text with the contexts of the conversation, the question and the answer, such as
     "{'response_context': {…}}". The `ground_truth` is read from the answer. A question without an answer is dropped.
@@ -267,7 +270,8 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 def merge_turns(turns: Sequence[Verdict]) -> Verdict:
     """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
 
-    `evaluation_per_turn` has all values. A single verdict is returned unchanged; without turns, the verdict is empty.
+    `evaluation_per_turn` has all values. Texts of a single judge call, such as the model's name, have no merged value.
+    A single verdict is returned unchanged; without turns, the verdict is empty.
     Example: the F1 scores 1.0 and 0.5 become 0.75, and the results "pass" and "fail" become "fail".
     """
     if len(turns) == 1:
@@ -296,6 +300,8 @@ class _Texts(AzureEvaluator, ours.TextEvaluator):
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the metric's eight keys. For a conversation, they are means, with `evaluation_per_turn`.
+
+        Positional arguments are ignored.
 
         Raises:
             EvaluationException: an input is missing or is not a text.

@@ -158,9 +158,10 @@ def _is_grader(evaluator: object) -> bool:
 
 
 def _needed_mapping(mapping: Mapping[str, object], name: str, columns: Collection[str]) -> dict[str, pipeline.Mapped]:
-    """Return an evaluator's column mapping, parsed. `${data.a.b}` means the column `a.b` if the data has it.
+    """Return the parsed column mapping of the evaluator `name`; `columns` are those of the data.
 
-    Otherwise it means a nested value. Each row must have every mapped value, as in Azure AI Evaluation.
+    `${data.a.b}` means the column `a.b` if the data has it, else a nested value. Each row must have every mapped value,
+    as in Azure AI Evaluation.
 
     Raises:
         EvaluationException: a value is not a reference to a column.
@@ -214,11 +215,11 @@ class _Script:
 
         self._layers = self._mapping(evaluators, config)
 
-        # Without a target, no parameter can be a column of an answer; None: any name may be one.
-        unanswered = frozenset[str]() if target is None else None
+        # The columns of the target's answers: none without a target; None means that they are not known yet.
+        answer_columns = frozenset[str]() if target is None else None
         self._evaluators = [
             pipeline.bind_evaluator(
-                name, _adapt_evaluator(each), self._layers[name], unanswered, only_mapped=name in self._own_mappings
+                name, _adapt_evaluator(each), self._layers[name], answer_columns, only_mapped=name in self._own_mappings
             )
             for name, each in evaluators.items()
         ]
@@ -300,7 +301,10 @@ def _check_target(target: "_Adapted", columns: Collection[str]) -> None:
 
 
 def _adapt_evaluator(evaluator: object) -> object:
-    """Wrap a user's evaluator, which may return any value. Return Tunecheck's and Azure's evaluators unchanged."""
+    """Wrap a user's evaluator, which may return any value.
+
+    Tunecheck's and Azure's evaluators, classes, and objects that cannot be called are returned unchanged.
+    """
     home = str(getattr(evaluator, "__module__", None) or type(evaluator).__module__)
     is_known = is_shipped(home) or home.partition(".")[0] == "azure"
     if is_known or not callable(evaluator) or isinstance(evaluator, type):

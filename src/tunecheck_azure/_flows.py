@@ -42,7 +42,8 @@ class AsyncPrompty:
     ) -> Self:
         """Return the prompt of a file.
 
-        `model` may contain a `configuration` and `parameters`, which override those of the prompt.
+        `model` may contain a `configuration` and `parameters`, which override those of the prompt. Other arguments are
+        ignored.
 
         Raises:
             EvaluationException: the file or the model cannot be used.
@@ -57,20 +58,22 @@ class AsyncPrompty:
     def render(self, **inputs: object) -> list[dict[str, JSON]]:
         """Return the messages for these inputs.
 
+        Inputs that the file does not declare are ignored: in the template, they are empty.
+
         Raises:
             EvaluationException: an input that the file declares is missing, or the template fails.
         """
-        declared = {name: known for name, known in self._prompt.inputs.items() if known.type is not None}
-        missing = [name for name, known in declared.items() if known.required and name not in inputs]
+        declared = {name: each for name, each in self._prompt.inputs.items() if each.type is not None}
+        missing = [name for name, each in declared.items() if each.required and name not in inputs]
         if missing:
             raise mistake(f"Missing required inputs: {missing}", ErrorCategory.MISSING_FIELD, ErrorTarget.MODELS)
 
-        empty = {name: "" for name, known in self._prompt.inputs.items() if name not in declared and known.required}
+        empty = {name: "" for name, each in self._prompt.inputs.items() if name not in declared and each.required}
         with as_evaluation_exception(ErrorTarget.MODELS):
             return self._prompt.render(empty | {name: value for name, value in inputs.items() if name in declared})
 
     async def __call__(self, **inputs: object) -> JSON:
-        """Return the answer of the model.
+        """Return the model's answer: a text, or the parsed JSON if the response format is a JSON object.
 
         Raises:
             EvaluationException: an input is missing, or the call of the model failed.

@@ -76,7 +76,7 @@ class _PromptJudge(PromptyEvaluator):
         return self._loop.run(work)
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
-        """Return the verdict with Azure AI Evaluation's keys and token counts.
+        """Return the verdict with Azure AI Evaluation's keys and token counts; `note` is a remark for its reason.
 
         A judgement without a score becomes a skipped verdict.
 
@@ -176,7 +176,7 @@ class AzureJudge(AzureEvaluator):
         """Keep the model and the threshold; the model is read only at the first use.
 
         Raises:
-            EvaluationException: the value is no model that judges take.
+            EvaluationException: `model_config` is no model that judges take.
         """
         super().__init__()
         self._model_config = _with_credential(model_config, credential)
@@ -306,7 +306,7 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
     """Return a model configuration with the credential; unchanged if it has a key or the credential is None.
 
     Raises:
-        EvaluationException: the value is no model that judges accept.
+        EvaluationException: `config` is no model that judges accept.
     """
     is_model = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
 
@@ -394,7 +394,7 @@ class GroundednessEvaluator(AzureJudge):
     )
 
     def _check(self, inputs: Inputs) -> None:
-        """Check the query, too, although only the response is required."""
+        """Check the inputs. A query is optional, but if a query is given without a conversation, it is checked, too."""
         if none_if_nan(inputs.get("query")) and not inputs.get("conversation"):
             self.check_text_or_messages("Query", inputs["query"])
         super()._check(inputs)
@@ -546,6 +546,7 @@ class QAEvaluator(AzureEvaluator):
         merged: Verdict = {}
         per_turn: dict[str, JSON] = {}
 
+        # The last evaluator is F1, which needs no model.
         for verdict in (self._evaluators[-1](**inputs), *judged):
             turns = verdict.get(PER_TURN)
             per_turn |= turns if isinstance(turns, dict) else {}
@@ -625,7 +626,8 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         self.check_text_or_messages("Query", inputs.get("query"))
         self.check_tools("tool_definitions", inputs.get("tool_definitions"), "tool_definitions are missing")
 
-        # Either is enough. If both are wrong, the error is that of the calls if the response is only missing.
+        # Either is enough. If both are wrong, the error is that of the calls if the response is missing, else that of
+        # the response.
         try:
             self.check_text_or_messages("Response", inputs.get("response"))
         except errors.EvaluationException as response:
@@ -657,8 +659,8 @@ class ToolCallAccuracyEvaluator(AzureJudge):
         if not isinstance(calls, str) and isinstance(definitions, list):
             calls = calls if isinstance(calls, list) else [calls]
             names = [_called_tool(call) for call in calls]
-            groups = [definition.get("functions") or [definition] for definition in definitions]
             # An OpenAPI definition holds its functions under `functions`; any other definition is one function.
+            groups = [definition.get("functions") or [definition] for definition in definitions]
             defined = {definition["name"] for group in groups for definition in group}
             if not set(names) <= defined | _BUILT_IN:
                 return "Tool definitions for all tool calls must be provided."

@@ -51,11 +51,11 @@ class RequiredValue(Reference):
         """
         value = Reference.resolve(self, data, target)
         if value is MISSING:
-            raise ColumnMissingError(f"the row has no value for {self.text}")
+            raise ColumnMissingError(f"the row has no value for {self.text}; add it, or correct the column mapping")
         return value
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """Return the value, or None if it is missing. For readers to whom it is optional, such as the row's kind."""
+        """Return the value that this reference names, or None if it is missing, where `resolve` raises an error."""
         value = Reference.resolve(self, data, target)
         return None if value is MISSING else value
 
@@ -129,7 +129,7 @@ class AzureRows(Dataset):
 
 
 def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
-    """Yield each leaf of the objects among these values, with its path.
+    """Yield each leaf of the objects among these values, with its path; `above` is the path of `values` itself.
 
     `{"a": {"b": 1, "c": {"d": 2}}, "e": 3}` gives `("a", "b"), 1` and `("a", "c", "d"), 2`. A value outside an object,
     such as `e`, is no leaf, and a list is a leaf.
@@ -293,8 +293,8 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
         rates |= _detail_rates(column, values)
         # A label has only its rate, but a severity has its rate and a mean.
-        replaced = rate is not None and not key.endswith("_score")
-        if not replaced and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
+        has_only_rate = rate is not None and not key.endswith("_score")
+        if not has_only_rate and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
             metrics[column] = mean
 
     metrics |= rates | passing
@@ -314,9 +314,11 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
                 gaps |= {number for number, value in enumerate(values) if value != value}
         counts += [f"{name!r} {len(gaps):,}"] if gaps else []
     if counts:
-        rates = "means exclude these rows; pass rates count these rows as not passed"
-        where = f"for errors, see {run_dir / 'eval_results.jsonl'}"
-        _LOG.warning("rows with a NaN metric (of %s): %s (%s; %s)", f"{len(rows):,}", ", ".join(counts), rates, where)
+        effect = "means exclude these rows; pass rates count these rows as not passed"
+        file = run_dir / "eval_results.jsonl"
+        _LOG.warning(
+            f"rows with a NaN metric (of {len(rows):,}): {', '.join(counts)} ({effect}; for errors, see {file})"
+        )
 
 
 def _safety_rate(key: str) -> tuple[str, Callable[[float], float]] | None:

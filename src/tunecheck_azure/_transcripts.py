@@ -173,7 +173,7 @@ def system_and_question(query: object) -> tuple[object, object]:
     """
     # A later message of the same role replaces an earlier one.
     last = {each.get("role"): each.get("content", "") for each in _messages(query)}
-    return last.get("system", ""), last.get("user", "") if isinstance(query, list) else query
+    return last.get("system", ""), (last.get("user", "") if isinstance(query, list) else query)
 
 
 def texts_and_calls(response: object) -> tuple[object, str]:
@@ -192,7 +192,7 @@ def texts_and_calls(response: object) -> tuple[object, str]:
             replies += _texts(message) if isinstance(content, list) else [str(content)]
             tools += [str(part.get(_CALL, "")) for part in _messages(content) if part.get("type") == _CALL]
 
-    return "\n".join(replies) if isinstance(response, list) else response, "\n".join(tools)
+    return ("\n".join(replies) if isinstance(response, list) else response), "\n".join(tools)
 
 
 def calls_with_results(response: object) -> list[Message]:
@@ -216,6 +216,7 @@ def file_search_results(response: list[object]) -> tuple[str, list[object]]:
     """
     searches = [call for call in calls_with_results(response) if call.get("name") == "file_search"]
 
+    # A search has one result or a list of them, and each result has parts with text.
     lines = [
         f"{each.get('file_name', 'Unknown file name')}:\n- {part['text']}---\n\n"
         for search in searches

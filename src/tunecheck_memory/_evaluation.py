@@ -471,7 +471,7 @@ class _Running:
         self._task.cancel()
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
-            self._task.exception()  # asyncio logs an error that nobody has read
+            self._task.exception()  # read, or asyncio would log the error
 
 
 def _event_key(run_id: str, trial: int, number: int) -> str:

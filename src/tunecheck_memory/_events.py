@@ -274,7 +274,7 @@ class EventLog:
 
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"the memory session {path.parent.name} was started with other settings: {', '.join(changed)}; "
+                f"{path.parent.name} was started with different settings ({', '.join(changed)}); "
                 "restore the settings, or start a new run with --fresh"
             )
 

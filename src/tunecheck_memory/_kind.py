@@ -384,8 +384,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         loaded = find(GROUP, name, among=installed, trust=trust)
 
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
-        problem = "is not a kind of memory test; give a class derived from tunecheck_memory.Kind"
-        raise PluginError(f"{name!r} {problem}")
+        raise PluginError(f"{name!r} is not a kind of memory test; give a class derived from tunecheck_memory.Kind")
     return loaded
 
 

@@ -79,7 +79,7 @@ class Task:
         At the end, the generator's points are stored in `points`.
 
         Raises:
-            RunError: The kind's code failed. An error of the class TunecheckError is raised as it is.
+            RunError: The kind's code failed with an error that is no TunecheckError.
         """
         if self.script_done:
             return None

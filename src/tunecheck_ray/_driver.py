@@ -82,7 +82,7 @@ class Flight:
         return [row for row in self.chunk.rows if row.index not in self.finished]
 
     def take(self, portion: Portion) -> None:
-        """Add a portion of the task's results to the flight: finished rows, and records of unfinished ones."""
+        """Add a portion of the task's results to the flight: finished rows, records of other rows, and the stage."""
         for rows, record in portion.records:
             for index in rows:
                 self.known.setdefault(index, []).append(record)
@@ -392,7 +392,7 @@ class RayDriver(ChunkDriver):
     ) -> None:
         """Prepare the driver: `make` makes the execution in a task, `share` is a task's share of a CPU.
 
-        Ray is not used yet.
+        `run` holds the arguments of ChunkDriver: the run's plan, journal, cached results and execution.
         """
         super().__init__(*run)
         self._make = make
@@ -579,7 +579,7 @@ class RayDriver(ChunkDriver):
         except StopIteration:
             yield from self._end_task(flight, "the Ray task ended before its last row")
         except errors.RayTaskError as error:  # a node without Tunecheck, say
-            yield from self._end_task(flight, f"on a Ray worker: {clean(error.cause, 500)}", stop=True)
+            yield from self._end_task(flight, f"a Ray task failed: {clean(error.cause, 500)}", stop=True)
         except errors.RayError:
             yield from self._end_task(flight, "Ray lost the worker")
 

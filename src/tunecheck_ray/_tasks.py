@@ -69,7 +69,7 @@ def run_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | 
 
 
 def _portions(task_input: bytes, task: str, chunk: Chunk) -> Iterator[Portion | TaskEnd]:
-    """Yield the portions of a chunk that runs in this process. An error becomes the end of the run."""
+    """Yield the portions of a chunk that runs in this process. After an error, the last item is a TaskEnd."""
     try:
         runner, services = _open_input(task_input)
         services.task = task
@@ -244,7 +244,7 @@ class RequestWindow:
     def _wait_s(self) -> float:
         """Return the seconds until a request may be granted, 0 if it may be granted now.
 
-        Requests that must have arrived by now, and requests of more than a minute ago, are taken off the books first.
+        Requests that must have arrived by now count as ended, and requests of more than a minute ago are removed.
         """
         now = self._clock.now()
         while self._begun and next(iter(self._begun.values())) + _ARRIVED_S <= now:
@@ -254,6 +254,7 @@ class RequestWindow:
 
         if len(self._begun) + len(self._free_at) < self._most:
             return 0.0
+        # The first place to become free; both collections are in order, and one may be empty.
         arrived = [granted + _ARRIVED_S for granted in islice(self._begun.values(), 1)]
         return min([*islice(self._free_at, 1), *arrived]) - now
 
@@ -313,6 +314,7 @@ class TaskServer:
         refusal.
         """
         await self._wait_if_given_up(task)
+        # Entered here and left in `settle`, which is another call of the task.
         held = self._budget.reserve(name, expected)
         try:
             reservation = await held.__aenter__()

@@ -103,7 +103,10 @@ def test_a_secret_is_not_written_into_the_job(
     workspace: Path, capsys: pytest.CaptureFixture[str], variable: str
 ) -> None:
     assert job("--env", variable) == 2
-    assert f"--env {variable.partition('=')[0]}: job.yml shows secrets; use --identity" in capsys.readouterr().err
+    assert (
+        f"--env {variable.partition('=')[0]}: the value may be a secret, which job.yml would show; use --identity"
+        in capsys.readouterr().err
+    )
     assert not (workspace / "azureml").exists()
 
 

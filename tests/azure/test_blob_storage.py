@@ -115,5 +115,5 @@ def test_a_signature_does_not_go_to_an_address_without_encryption(
 ) -> None:
     azurite_variables(1, monkeypatch)
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
-    with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ENDPOINT must begin with https://"):
+    with pytest.raises(ConfigurationError, match="the address in AZURE_STORAGE_ENDPOINT must begin with https://"):
         BlobStore("az://container/runs")

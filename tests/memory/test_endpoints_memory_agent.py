@@ -88,7 +88,7 @@ async def test_the_url_is_the_agents_with_or_without_its_operation(start: Start,
 
 @pytest.mark.parametrize("key", ["request", "parameters", "response"])
 def test_keys_of_other_kinds_are_refused(key: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{key}: this key does not apply to a memory agent"):
+    with pytest.raises(ConfigurationError, match=f"{key}: a memory agent has no key `{key}`"):
         load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1", key: {"a": "b"}})
 
 

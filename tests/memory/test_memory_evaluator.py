@@ -97,7 +97,7 @@ def test_columns_may_be_json_text_as_csv_files_have_them() -> None:
 
 @pytest.mark.parametrize("dataset", [None, "", 3, ["Colours"], float("nan")])
 def test_a_row_without_a_data_set_is_an_error(dataset: object) -> None:
-    with pytest.raises(ValueError, match="dataset must be the title"):
+    with pytest.raises(ValueError, match="`dataset` must hold the title"):
         MemoryEvaluator()(dataset=dataset, expected=["Red"], responses=["Red"])
 
 

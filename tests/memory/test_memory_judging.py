@@ -155,13 +155,18 @@ def test_a_workspaces_prompt_answers_a_question_of_ones_own(cwd: Path) -> None:
 
 
 def test_a_question_without_a_prompt_says_which_file_to_write(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"'haiku' has no prompt; create .*memory_haiku\.prompty$"):
+    with pytest.raises(
+        ConfigurationError, match=r"the judge has no prompt for 'haiku'; create .*memory_haiku\.prompty$"
+    ):
         ask(EndpointJudge(Scripted(), tmp_path), AskJudge("haiku", {}))
 
 
 @pytest.mark.parametrize("purpose", ["../secret", "a/b", "", "a b", "a.b"])
 def test_a_question_cannot_name_a_file_elsewhere(purpose: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="needs a name of letters, digits and _ that begins with no digit"):
+    with pytest.raises(
+        ConfigurationError,
+        match="cannot name a question to the judge; use letters, digits and _, and begin with no digit",
+    ):
         ask(EndpointJudge(Scripted(), tmp_path), AskJudge(purpose, {}))
 
 

@@ -89,7 +89,7 @@ def test_reusing_takes_them_whatever_they_were_made_of(tmp_path: Path) -> None:
 
 def test_reusing_makes_no_data_set_that_is_not_there(tmp_path: Path) -> None:
     make(tmp_path)
-    with pytest.raises(ConfigurationError, match="the definitions of Names are missing; make them with --regenerate"):
+    with pytest.raises(ConfigurationError, match="data set 'Names' has no definitions; make them with --regenerate"):
         make(tmp_path, more="    - name: names\n", mode="reuse")
 
 

@@ -145,8 +145,7 @@ class FoundryUpload(AzureUpload[str]):
 
     def _register(self, version: int, address: str) -> None:
         """Register the files at this storage address, and the metrics, as a version of the result; record that."""
-        metrics: dict[str, JSON] = dict(self._contents.metrics)
-        body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": metrics}
+        body: JSON = {"blobUri": address, "resultType": "Evaluation", "metrics": {**self._contents.metrics}}
         url = self._url(self._result_path(version))
         step = UploadStep("register the results")
         reply = self._service.json(step, "PATCH", url, body, kind=_MERGE_PATCH)
@@ -289,12 +288,12 @@ class EvalsUpload(AzureUpload[str]):
 
         Each attempt uses a new random name, so it never meets a version that a lost attempt reserved.
         """
-        place = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
-        version = f"?api-version={DATASETS_VERSION}"
+        dataset_url = f"{self._project}/datasets/tunecheck-{uuid.uuid4()}/versions/1"
+        query = f"?api-version={DATASETS_VERSION}"
 
         request: JSON = {"pendingUploadType": "BlobReference"}
         step = UploadStep("reserve a place for the rows")
-        reserved = self._service.json(step, "POST", f"{place}/startPendingUpload{version}", request)
+        reserved = self._service.json(step, "POST", f"{dataset_url}/startPendingUpload{query}", request)
         sas = reserved.text("blobReference", "credential", "sasUri")
 
         with contextlib.closing(BlobFolder(self._service, sas)) as folder:
@@ -302,7 +301,7 @@ class EvalsUpload(AzureUpload[str]):
 
         description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
         step = UploadStep("register the rows")
-        reply = self._service.json(step, "PATCH", f"{place}{version}", description, kind=_MERGE_PATCH)
+        reply = self._service.json(step, "PATCH", f"{dataset_url}{query}", description, kind=_MERGE_PATCH)
         return reply.text("id")
 
     def _metadata(self) -> dict[str, JSON]:
@@ -404,8 +403,7 @@ class HubUpload(AzureUpload[HubProject]):
         self._host = self._host or self._tracking_host()
         self._ensure_run()
 
-        unsent = self._unsent()
-        if unsent:
+        if unsent := self._unsent():
             self._send_files(unsent)
 
         self._write_properties()
@@ -480,26 +478,26 @@ class HubUpload(AzureUpload[HubProject]):
         url = self._management_url("datastores", isDefault="True", count="1", orderByAsc="false")
         store = self._service.json(step, "GET", url).part("value", 0)
 
-        name = store.id("name")
-        account, end = store.id("properties", "accountName"), store.text("properties", "endpoint")
+        store_name = store.id("name")
+        account, domain = store.id("properties", "accountName"), store.text("properties", "endpoint")
         container = store.id("properties", "containerName")
 
         credentials = value_at(store.body, "properties", "credentials", "credentialsType")
-        address = f"https://{self._checked_host(step, f'{account}.blob.{end}')}/{container}"
+        address = f"https://{self._checked_host(step, f'{account}.blob.{domain}')}/{container}"
 
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
         has_no_keys = isinstance(credentials, str) and credentials.lower() == "none"
 
         # The identity itself has access to a storage without keys. A storage with keys is opened by a secret.
         if has_no_keys:
-            opened = BlobFolder(self._service, address, self._service.sign_in, prefix)
+            blob_folder = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
-            opened = self._open_with_secret(name, account, address, prefix)
+            blob_folder = self._open_with_secret(store_name, account, address, prefix)
 
-        with contextlib.closing(opened) as folder:
+        with contextlib.closing(blob_folder) as folder:
             for artifact in artifacts:
                 folder.put(artifact)
-                self._register(artifact, name, prefix)
+                self._register(artifact, store_name, prefix)
                 self._note_sent(artifact)
 
     def _open_with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
@@ -521,8 +519,7 @@ class HubUpload(AzureUpload[HubProject]):
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(kind, ""))
 
         if not isinstance(secret, str) or not secret:
-            reason = "the reply has neither a SAS token nor an account key"
-            raise UploadError(step, reason, status=reply.status)
+            raise UploadError(step, "the reply has neither a SAS token nor an account key", status=reply.status)
 
         self._service.mask(secret)
         if kind == "accountkey":

@@ -15,7 +15,7 @@ from tunecheck.plugins import Written, load_yaml, read_as
 ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
 
-_KNOWN_FORMS = (
+_PROJECT_FORMS = (
     "a Foundry project's endpoint (https://<resource>.services.ai.azure.com/api/projects/<project>, "
     "without user, query or fragment) or, for a project in a hub, <subscription id>/<resource group>/<project>"
 )
@@ -73,28 +73,28 @@ def read_project(value: object) -> str | HubProject:
     Raises:
         ConfigurationError: the value names no project.
     """
-    keys, place = value, "the project"
+    keys, source = value, "the project"
 
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value).strip()
         parts = text.split("/")
         if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
-            keys, place = load_yaml(text), text
+            keys, source = load_yaml(text), text
         else:
             is_hub = len(parts) == len(_KEYS) and all(parts)
             keys = dict(zip(_KEYS, parts, strict=True)) if is_hub else {"endpoint": text}
 
     if not isinstance(keys, Mapping):
-        raise ConfigurationError(f"{place} must be {_KNOWN_FORMS}, not {value!r}")
+        raise ConfigurationError(f"{source} must be {_PROJECT_FORMS}, not {value!r}")
 
     if "endpoint" not in keys:
-        return read_as({str(key): entry for key, entry in keys.items()}, HubProject, place)
+        return read_as({str(key): entry for key, entry in keys.items()}, HubProject, source)
     if len(keys) > 1:
-        raise ConfigurationError(f"{place}: `endpoint` must be the only key; remove the other keys")
+        raise ConfigurationError(f"{source}: `endpoint` must be the only key; remove the other keys")
 
     found = _ENDPOINT.fullmatch(str(keys["endpoint"]).strip())
     if found is None:  # the value is not shown, because its query or password may be a secret
-        raise ConfigurationError(f"{place} must be {_KNOWN_FORMS}")
+        raise ConfigurationError(f"{source} must be {_PROJECT_FORMS}")
 
     # Spaces are excluded above; other characters, as in "café", are escaped. A % is kept: it may be an escape.
     return found[1] + quote(found[2], safe="/%")

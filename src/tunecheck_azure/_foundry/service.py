@@ -84,7 +84,7 @@ class ServiceReply:
     body: JSON
 
     def text(self, *path: str | int) -> str:
-        """Return the text at this path of the body; raise UploadError if there is none."""
+        """Return the text at this path of the body; raise UploadError if it is missing, too long or not printable."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not 0 < len(text) <= _MOST_TEXT or not text.isprintable():
             reason = f"the service's reply has no usable {'.'.join(map(str, path))}"
@@ -359,7 +359,10 @@ class BlobFolder:
     """
 
     def __init__(self, service: AzureService, container: str, credential: Any = None, prefix: str = "") -> None:  # noqa: ANN401 - duck-typed
-        """Create the client for the container or for the folder `prefix` in it. This sends no request."""
+        """Create the client for the container or for the folder `prefix` in it. This sends no request.
+
+        If `credential` is None, the address `container` includes a signature, which is masked in errors.
+        """
         self._service = service
         self._prefix = prefix
 

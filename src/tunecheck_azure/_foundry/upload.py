@@ -59,7 +59,7 @@ class FoundryUploader(Uploader):
         if api not in (None, EVALS):
             raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r}, or leave out the API")
         if api is not None and isinstance(self.project, HubProject):
-            raise ConfigurationError("a project in a hub has no evals API; give a Foundry project's endpoint")
+            raise ConfigurationError("a project in a hub has no evals API; give the endpoint of a Foundry project")
 
         # The record of uploads has one entry per destination: a project's two APIs have one each.
         self._evals = api == EVALS
@@ -72,7 +72,7 @@ class FoundryUploader(Uploader):
 
         if credential is not None and not callable(getattr(credential, "get_token", None)):
             raise ConfigurationError(
-                f"credential must have a method get_token, as in azure-identity; {type(credential).__name__} has none"
+                f"`credential` must have a method get_token, as in azure-identity; {type(credential).__name__} has none"
             )
 
         # Both imports would fail only at the upload, after a long run.

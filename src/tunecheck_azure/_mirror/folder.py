@@ -79,10 +79,11 @@ class BlobStore:
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
-                "the storage address must be az://container/prefix; set credentials in AZURE_STORAGE_… variables"
+                "the storage address must be az://container/prefix; set credentials only in AZURE_STORAGE_… variables"
             )
         self.place = address.rstrip("/")
-        self._prefix = f"{prefix}/" if (prefix := (parts["prefix"] or "").strip("/")) else ""
+        # "team-a/runs/" for az://evals/team-a/runs, "" for az://evals.
+        self._prefix = f"{(parts['prefix'] or '').strip('/')}/".lstrip("/")
         self._name = parts["container"]
         self._account_url = _account_url(self.place)
 
@@ -171,12 +172,12 @@ def _account_url(place: str) -> str:
     """
     name, endpoint = account_of_environment()
     if not name:
-        raise ConfigurationError(f"{place}: AZURE_STORAGE_ACCOUNT_NAME is not set; set it, and a key (or run az login)")
+        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and sign in with a key or with az login")
     address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
 
     # A key or token must not travel unencrypted; only an emulator on this machine may be without https.
     if address.scheme != "https" and not is_loopback(address.hostname or ""):
-        raise ConfigurationError(f"{place}: AZURE_STORAGE_ENDPOINT must begin with https://")
+        raise ConfigurationError(f"{place}: the address in AZURE_STORAGE_ENDPOINT must begin with https://")
     return address.geturl()
 
 

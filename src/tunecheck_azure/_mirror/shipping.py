@@ -92,7 +92,7 @@ class BlobMirror:
         """Fetch the missing files of a run.
 
         Raises:
-            RunError: The storage cannot be read.
+            RunError: The storage cannot be read, or the run's journal cannot be fetched.
         """
         for problem in self._mirror.pull(lambda name: name.startswith(f"{run}/")):
             raise RunError(problem)
@@ -119,8 +119,8 @@ def _active_owners(store: BlobStore, runs: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     until = time.monotonic() + _STALE_S
     while len(found) < len(first) and time.monotonic() < until:
-        time.sleep(_EACH_S / 4)
         # Four looks per shipping interval, so the answer comes soon after a change.
+        time.sleep(_EACH_S / 4)
         for run in first.keys() - found.keys():
             owner = store.read(_owner_blob(run))
             # The command on the other machine has just ended.
@@ -168,7 +168,8 @@ class _Shipping(threading.Thread):
                 self._renew_owners()
             except (ContinuedElsewhereError, RunError) as error:
                 if not is_reported:
-                    self._tell(f"note: {error}" + "; Tunecheck tries again" * isinstance(error, RunError))
+                    # A run that continues elsewhere stays there; other failures may pass.
+                    self._tell(f"note: {error}{'; Tunecheck tries again' if isinstance(error, RunError) else ''}")
                 is_reported = True
 
     def end(self) -> None:

@@ -293,7 +293,7 @@ def _estimate(random: Random, subjects: Sequence[Any]) -> _Values:
 def _pick(random: Random, kinds: Sequence[Any]) -> _Values:
     """Draw four offers with different values; the solution is the one with the second lowest value.
 
-    An entry of `kinds` is such as `["price", "cheapest", "euros", "tent"]`.
+    Example of an entry in `kinds`: `["price", "cheapest", "euros", "tent"]`.
     """
     measure, most, unit, thing = random.choice(kinds)
     names = random.sample(read_words("last_names"), 4)

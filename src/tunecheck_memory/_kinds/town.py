@@ -129,9 +129,9 @@ class TownKind(Kind):
         complete = [route for route in routes if route.complete and route.legs]
 
         position = None if complete else stated_position(reply, places)
-        read = complete or (_read_two_parts(reply, places) if position is None else [])
-        if read:
-            position = next((route for route in read if route.arrives), read[0]).displacement()
+        candidates = complete or (_read_two_parts(reply, places) if position is None else [])
+        if candidates:
+            position = next((route for route in candidates if route.arrives), candidates[0]).displacement()
         if position is not None:
             return _score_position(position, expected)
 
