@@ -84,7 +84,10 @@ class AzureRows(Dataset):
     """
 
     def __init__(self, path: Path, *, numbered: bool) -> None:
-        """Open the file as CSV or JSON Lines. Rows without an id are named by their number."""
+        """Open the file as CSV or JSON Lines; `numbered` adds the column `line_number`.
+
+        Rows without an id are named by their number.
+        """
         self._is_csv = path.suffix.lower() == ".csv"
         super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path))
         self._number_ids = True
@@ -304,7 +307,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
 
 def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str], run_dir: Path) -> None:
-    """Log for each evaluator in how many rows a metric is NaN: the evaluator failed, or returned no such number."""
+    """Log for each evaluator in how many rows it failed, or a metric is NaN because it returned no number."""
     counts = []
     for name in evaluators:
         gaps = {number for number, row in enumerate(rows) if f"error.{name}" in row}

@@ -260,7 +260,10 @@ class RememberingAgent(Agent):
         self._conversation = conversation
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
-        """Send only the new message to the agent; a reply that its service declines is empty."""
+        """Send only the new message to the agent; a reply that its service declines is empty.
+
+        `key` is the call's idempotency key, `at_us` the conversation's time in µs since 1970.
+        """
         try:
             answer = await self._endpoint.reply(
                 message, conversation=self._conversation, key=key, sent_at=_to_utc(at_us), suggested=suggested

@@ -351,7 +351,10 @@ def _without_texts(configuration: Configuration, making: GenerationContext) -> l
 
 
 def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest], count: Callable[[str], int]) -> None:
-    """Raise ConfigurationError for a test that has at least as many tokens as its memory span."""
+    """Raise ConfigurationError for a test that has at least as many tokens as its memory span.
+
+    `count` counts the tokens of a text.
+    """
     spans = {data_set.title: data_set.memory_span for data_set in configuration.data_sets}
     for definition in definitions:
         # Replies and filler come on top: such a test could never end within its span.

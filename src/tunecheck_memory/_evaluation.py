@@ -173,7 +173,7 @@ def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: 
     """Return the plan's agent as a target that holds the conversation.
 
     Raises:
-        ConfigurationError: The prompt size does not suit the agent, or there is no such clock.
+        ConfigurationError: The prompt size does not suit the agent, or the clock's name is unknown.
     """
     data_sets = {each.title: each for each in config.data_sets}
     tests = [Test(each, data_sets[each.title].kind, data_sets[each.title].memory_span) for each in suite.definitions]
@@ -330,7 +330,7 @@ class MemoryTarget(EndpointTargetBase):
         return output_columns(state, test, _events.session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
-        """Start the session of a repetition, or continue it from its event log.
+        """Start the session of the repetition with the number `trial`, or continue it from its event log.
 
         Raises:
             RunError: There is no run folder, or the log is damaged.
@@ -373,7 +373,10 @@ class MemoryTarget(EndpointTargetBase):
         return WordJudge()
 
     def final_state(self, trial: int, events: Iterable[_events.Event]) -> SessionState:
-        """Return the state of a finished session; it is computed from its events if another process ran the session."""
+        """Return the final state of the session with the number `trial`.
+
+        If another process ran the session, the state is computed from the events.
+        """
         if trial in self._running:
             return self._running[trial].session.state
 

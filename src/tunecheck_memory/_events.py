@@ -239,7 +239,9 @@ class EventLog:
     """
 
     def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
-        """Open or create the log; `made_of` holds the settings that events depend on, as values or hashes.
+        """Open the log, or create it with a clock that starts at `start_us` (µs since 1970).
+
+        `made_of` holds the settings that events depend on, as values or hashes.
 
         Raises:
             ConfigurationError: The log was begun with other settings; the message names them.

@@ -120,7 +120,10 @@ class _PanelConversation:
         )
 
     def page_data(self, name: str) -> JSON:
-        """Return the data from which the page draws the conversation; tokens between the tests' messages are filler."""
+        """Return the data from which the page draws the conversation with this name.
+
+        Tokens between the tests' messages are filler. A pause of over a minute between two messages is a time jump.
+        """
         messages = sorted(self.messages, key=lambda entry: entry.message)
         filler, time_jumps = list[JSON](), list[JSON]()
         end, last_time = 0, ""

@@ -320,7 +320,8 @@ def write_results(
 ) -> None:
     """Write a session's results in the GoodAI benchmark's layout.
 
-    The files are the master log, the statistics, and one file for each ended test.
+    The files are the master log, the statistics with `costs`, and one file for each ended test. `definitions` and
+    `scores` are those of the tests by their ids.
     """
     folder.mkdir(parents=True, exist_ok=True)
     finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]

@@ -60,7 +60,10 @@ class SessionClock:
         machine: Callable[[], int] = lambda: time.time_ns() // 1_000,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Begin at the start of virtual time, or at the machine's time if the clock is real."""
+        """Begin at the start of virtual time, or at the machine's time if the clock is real.
+
+        `machine` returns the machine's time in µs since 1970, and `sleep` waits for seconds.
+        """
         if name not in (clocks := get_args(ClockName)):
             raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
         self.tells_agent = name == "mirrored"

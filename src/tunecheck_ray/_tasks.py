@@ -227,7 +227,7 @@ class RequestWindow:
         self._turn = asyncio.Lock()
 
     async def take(self, units: float) -> EndCall:
-        """Wait for room, and return the function that ends the call; see `Bucket.take`."""
+        """Wait until a request of this many units may be sent; return the function that ends its call."""
         async with self._turn:
             await self._pace.take(units)
             while (wait_s := self._wait_s()) > 0:
@@ -308,10 +308,10 @@ class TaskServer:
             end(used)
 
     async def reserve(self, task: str, name: str, expected: float) -> tuple[int, float, float] | str:
-        """Reserve the expected cost of a call.
+        """Reserve the expected cost of a task's call; `name` is that of the call's evaluator, or "target".
 
         Return the call's ticket, the reserved amount and the run's spending so far, or a text with the reason of a
-        refusal.
+        refusal. A task that was given up waits for ever.
         """
         await self._wait_if_given_up(task)
         # Entered here and left in `settle`, which is another call of the task.
@@ -334,9 +334,10 @@ class TaskServer:
             await held.__aexit__(None, None, None)
 
     async def answer(self, task: str, key: str) -> dict[str, JSON] | None:
-        """Return a judge's answer that another task has or is waiting for, or None if the caller must make the call.
+        """Return the judge's answer to the call with this key, or None if the caller must make the call.
 
-        After None, other tasks wait until the caller shares its answer.
+        The answer is one that another task has or is waiting for. After None, other tasks wait until the caller shares
+        its answer.
         """
         # None as the answer means that its task failed: the next round finds no entry, or another task's.
         while (known := self._answers.get(key)) is not None:
@@ -352,7 +353,10 @@ class TaskServer:
         return None
 
     async def share(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Give a judge's answer to the tasks that wait for it and keep it. With None, one of them makes the call."""
+        """Keep a judge's answer to the call with this key, and give it to the tasks that wait for it.
+
+        If the answer is None, the call has failed: one of the waiting tasks makes it again.
+        """
         self._getting.pop(key, None)
         known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
         if known is not None and not known.done():
@@ -396,7 +400,7 @@ class _SharedBucket:
         self._asking: asyncio.Task[None] | None = None
 
     async def take(self, units: float) -> EndCall:
-        """Wait for room; see `Bucket.take`."""
+        """Wait until the actor grants a call of this many units; return the function that ends the call."""
         granted: asyncio.Future[EndCall] = asyncio.get_running_loop().create_future()
         self._waiting.append((units, granted))
         if self._asking is None or self._asking.done():
@@ -427,7 +431,9 @@ class _SharedBudget(Budget):
 
     @contextlib.asynccontextmanager
     async def reserve(self, name: str, expected: float) -> AsyncIterator[Reservation]:
-        """Reserve the cost of a call in the actor; see `Budget.reserve`.
+        """Reserve the expected cost of a call in the actor while it runs; the caller adds the cost to the reservation.
+
+        `name` is that of the call's evaluator, or "target".
 
         Raises:
             StopRunError: the budget does not allow the call.
@@ -465,12 +471,12 @@ class TaskServices:
         )
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """Return a judge's answer that another task has or is waiting for; see `SharedCalls.answer`."""
+        """Return the judge's answer to this call from another task, or None if this task must make the call."""
         found: dict[str, JSON] | None = await self.actor.answer.remote(self.task, key)
         return found
 
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
-        """Share a judge's answer with the other tasks; see `SharedCalls.settle`."""
+        """Share a judge's answer with the other tasks; None if the call has failed."""
         self.actor.share.remote(key, answer)
 
     async def stopped(self) -> None:

@@ -332,7 +332,7 @@ class EvalsUpload(AzureUpload[str]):
         """Wait until the service has read the run; return the address of the run's page, or None.
 
         Raises:
-            UploadError: the run failed, and is forgotten in the record; or it is not completed after about 25 minutes.
+            UploadError: the run failed or was canceled, so the record forgets it; or it lasts over about 25 minutes.
         """
         for wait_s in _WAITS_S:
             reply = self._service.json(_COMPLETE, "GET", self._run_url)
@@ -501,7 +501,9 @@ class HubUpload(AzureUpload[HubProject]):
                 self._note_sent(artifact)
 
     def _open_with_secret(self, store: str, account: str, address: str, prefix: str) -> BlobFolder:
-        """Return the storage's folder, opened with a temporary secret of the workspace: a signature or an account key.
+        """Return the folder `prefix` of the storage, opened with a temporary secret: a signature or an account key.
+
+        The workspace gives the secret for its datastore with the name `store`.
 
         The reply is `{"secretsType": "Sas", "sasToken": "sv=…"}` or `{"secretsType": "AccountKey", "key": "…"}`. The
         secret is masked in errors.
@@ -528,7 +530,10 @@ class HubUpload(AzureUpload[HubProject]):
         return BlobFolder(self._service, f"{address}?{secret.lstrip('?')}", None, prefix)
 
     def _register(self, artifact: Artifact, store: str, prefix: str) -> None:
-        """Register an uploaded file with the run. A file that is registered already is no error."""
+        """Register a file with the run; it was uploaded to the folder `prefix` of the datastore with the name `store`.
+
+        A file that is registered already is no error.
+        """
         step = UploadStep(f"register {artifact.name}")
         body: JSON = {
             "origin": "ExperimentRun",

@@ -136,7 +136,7 @@ class AzureService:
     def json(
         self, step: UploadStep, method: str, url: str, body: JSON = None, *, kind: str = "application/json"
     ) -> ServiceReply:
-        """Send JSON, or no body if `body` is None, and read the reply.
+        """Send JSON, or no body if `body` is None, and read the reply; `kind` is the body's content type.
 
         Raises:
             UploadError: the step failed, also after retries.

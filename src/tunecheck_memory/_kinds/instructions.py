@@ -46,7 +46,10 @@ class ProspectiveMemory(Kind):
     resets = True
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
-        """Return True once the reply that must contain the saying was given; the first one if none is stated."""
+        """Return True once the reply that must contain the saying was given.
+
+        If the test does not state the number of this reply, one reply suffices.
+        """
         match definition.expected:  # [[saying, author, number of the reply]]
             case [[*_, int(number)], *_]:
                 return len(replies) >= number

@@ -85,6 +85,8 @@ def _unusable(problem: str, text: str) -> EndOfVisitError:
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     """Return the order in the judge's reply: drinks by name, dishes by their entries in the menu.
 
+    `wanted` is the sort of items for which the waiter asked.
+
     Raises:
         EndOfVisitError: Nothing was ordered, an item is not acceptable, or the reply cannot be read.
     """
@@ -220,9 +222,9 @@ class _Visit:
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
     def _swap_dish(self, order: Sequence[str], sold_out: str) -> tuple[str, list[str]]:
-        """Choose a dish of the order to be brought wrongly; return its entry, and the dishes that are served.
+        """Choose a dish of the order that the waiter replaces by mistake; return its entry, and the served dishes.
 
-        Another dish of its section replaces it, but not the one that is sold out.
+        It is replaced by another dish of its section, but not by the one that is sold out.
 
         Raises:
             EndOfVisitError: No section has another dish.
@@ -250,7 +252,7 @@ class _Visit:
         return message.message, (replied.text or "")[:_MOST_REPLY]
 
     def _ask_judge(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
-        """Ask the judge a question of yes or no.
+        """Ask the judge a question of yes or no; `purpose` is the question's name, and the key of the answer.
 
         Raises:
             EndOfVisitError: The answer is no (with `failed` as the reason), or cannot be read.
@@ -266,6 +268,8 @@ class _Visit:
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         """Let the judge read the order in the agent's reply, and return the ordered items.
+
+        The waiter has asked for the `wanted` items with the message `line`.
 
         Raises:
             EndOfVisitError: The order is not acceptable.

@@ -74,7 +74,7 @@ def scripted_test(
     *,
     waits: Sequence[Wait] = (),
 ) -> MemoryTest:
-    """Return a test with statements, then questions.
+    """Return a test with statements, then questions; `example` is its name in the data set.
 
     By default, the waits spread the lines evenly over the memory span.
     """
