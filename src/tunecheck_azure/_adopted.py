@@ -76,7 +76,7 @@ def _subclass(name: str, module: str) -> object:
 def _translate_errors(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a method of a class that is not typed here
     """Return a function or coroutine function that raises our EvaluationException for the package's."""
     if not inspect.iscoroutinefunction(function):
-        return translate_errors()(function)
+        return translate_errors()(function)  # a context manager that decorates the function
 
     @functools.wraps(function)
     async def awaited(*args: object, **kwargs: object) -> object:

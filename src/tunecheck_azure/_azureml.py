@@ -208,7 +208,7 @@ def _write_job(options: JobOptions, dataset: str, name: str) -> Path:
     """Write the job's folder (job.yml, environment, wheel) and, if needed, `.amlignore`; return the path of job.yml.
 
     Raises:
-        ConfigurationError: the file exists, Azure ML cannot take an argument, or it does not know the identity.
+        ConfigurationError: job.yml exists already, Azure ML cannot take an argument, or the identity is unknown.
     """
     folder = options.out or Path("azureml") / name
     file = folder / "job.yml"

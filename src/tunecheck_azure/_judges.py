@@ -76,7 +76,7 @@ class _PromptJudge(PromptyEvaluator):
         return self._loop.run(work)
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
-        """Return the verdict with Azure AI Evaluation's keys and token counts; `note` is a remark for its reason.
+        """Return the verdict with Azure AI Evaluation's keys and token counts; `note` does not appear in it.
 
         A judgement without a score becomes a skipped verdict.
 

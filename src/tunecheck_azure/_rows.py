@@ -281,7 +281,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
     metrics: dict[str, object] = {}
     rates: dict[str, object] = {}
-    passing: dict[str, object] = {}
+    pass_rates: dict[str, object] = {}
     for column, values in columns.items():
         name, _, key = column.partition(".")
 
@@ -292,7 +292,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
         if key.endswith("_result") and not any(isinstance(value, (list, dict)) for value in values):
             # All rows count, also failed ones: that is Azure AI Evaluation's definition.
-            passing[f"{name}.{PASS_RATE}"] = round(values.count("pass") / len(values), 2)
+            pass_rates[f"{name}.{PASS_RATE}"] = round(values.count("pass") / len(values), 2)
 
         rates |= _detail_rates(column, values)
         # A label has only its rate, but a severity has its rate and a mean.
@@ -300,7 +300,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
         if not has_only_rate and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
             metrics[column] = mean
 
-    metrics |= rates | passing
+    metrics |= rates | pass_rates
     for name, evaluator in evaluators.items():
         metrics |= _own_aggregates(name, evaluator, columns)
     return metrics

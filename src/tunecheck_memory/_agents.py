@@ -354,7 +354,7 @@ class MemoryAgentEndpoint(endpoints.HttpEndpoint[endpoints.HttpConfig], Stateful
         if suggested is not None:
             body["suggested_reply"] = suggested
 
-        completion, answer = await self._post(body, key, sent_at, {})
+        completion, answer = await self._post(body, key, sent_at, parameters={})
         # An agent may claim adoption and still answer in words of its own. Such a reply was generated.
         claims_adoption = isinstance(answer, dict) and answer.get("adopted") is True
         return StatefulReply(completion, claims_adoption and suggested is not None and completion.text == suggested)

@@ -219,8 +219,8 @@ class MemoryEvaluator(Evaluator):
 
         questions = judge_questions(test) if self._judges else []
         if isinstance(found, Score):
-            by = "words" if test.points is None else "points"
-            return test, self._verdict(test, by if own is None else "rules", found), [] if found.sure else questions
+            by = "rules" if own is not None else "words" if test.points is None else "points"
+            return test, self._verdict(test, by, found), ([] if found.sure else questions)
 
         hint = "" if self._judges else "; give a judge with --judge ENDPOINT (in Python model_config=…)"
         reason, properties = found.reason + hint, {"dataset": test.title}

@@ -161,9 +161,10 @@ class NoteAgent(Service):
         return memory
 
     def _answer(self, message: AgentMessage, question: str) -> str:
-        """Return the text of the note that shares the most words with the question, else "I do not know.".
+        """Return the text of the newest note that shares the most words with the question, else "I do not know.".
 
-        If the question is about a time such as "2 hours ago", return the note that is nearest to that time.
+        If the question is about a time such as "2 hours ago", return the note that is nearest to that time. If some
+        notes share a word with the question, only these count.
         """
         if message.conversation not in self._memories:
             return "I do not know."

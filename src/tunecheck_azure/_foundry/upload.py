@@ -96,7 +96,7 @@ class FoundryUploader(Uploader):
         return len(criteria) if isinstance(criteria, list) else 0
 
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
-        """Return the upload of a run: to a hub, as a run of the portal's evaluations, or as a result by itself."""
+        """Return the upload of a run: to a hub project, to a Foundry project's evals API, or to its results."""
         # Azure's packages are imported only now: importing takes time, and they belong to an extra.
         from tunecheck_azure._foundry.apis import EvalsUpload, FoundryUpload, HubUpload
         from tunecheck_azure._foundry.service import AzureService

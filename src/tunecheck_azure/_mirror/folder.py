@@ -361,8 +361,8 @@ class MirrorFolder:
             """Return a key for sorting; files with a lower number are shipped first."""
             run, _, file = name.partition("/")
             if _is_journal(name):
-                return 0 if f"{run}/{_MANIFEST}" in state.files else 3, name
-            return 2 if file == _MANIFEST else 1, name
+                return (0 if f"{run}/{_MANIFEST}" in state.files else 3), name
+            return (2 if file == _MANIFEST else 1), name
 
         return sorted(safe, key=order_key)
 
@@ -412,7 +412,8 @@ class MirrorFolder:
 
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
-        # The stamp is from before reading: a change during the upload is shipped next time.
+        # The list has the blob's new version. The stamp is from before reading: a change during the upload is shipped
+        # next time.
         state.files[name] = SyncedFile(self.store.list(name).get(name, ""), *stamp)
         return True
 

@@ -157,7 +157,7 @@ class _JokePassage(NamedTuple):
 
 
 def _passages(reply: str) -> Iterator[_JokePassage]:
-    """Yield a reply's quoted texts and list items, and each two sentences in a row."""
+    """Yield a reply's quoted texts and list items, and each pair of consecutive sentences."""
     for pattern in (_QUOTED, _ITEM):
         for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
             before = reply[max(0, match.start() - 160) : match.start()].rstrip()

@@ -458,7 +458,7 @@ def _item(is_drink: bool, name: str, number: int | None = None, entry: str = "")
 
 
 def _named_entries(text: str, names: Mapping[int, str]) -> list[int]:
-    """Return the numbers of the menu's entries that a text names, in the text's order, then the numbers in the text.
+    """Return the numbers of the menu's entries that a text names, in its order, then of those it calls "number 14".
 
     `names` are the entries' names by number. Each word of the text names at most one entry.
     """
@@ -481,9 +481,10 @@ def _named_entries(text: str, names: Mapping[int, str]) -> list[int]:
 
 
 def _own_words(entry: str, text: str) -> str:
-    """Return an entry of the menu in the guest's own words: first the sort, in brackets on the menu, then the name.
+    """Return an entry of the menu in the words of the guest's text: first those of its sorts, then those of its name.
 
-    "apple juice, cloudy" gives "cloudy apple juice". Return the entry if the guest uses none of its words.
+    For "Apple juice (clear, cloudy)", the text "apple juice, cloudy" gives "cloudy apple juice". Return the entry if
+    the guest uses none of its words.
     """
     name, _, sorts = entry.partition("(")
     words = list(dict.fromkeys(_stems(text)))
