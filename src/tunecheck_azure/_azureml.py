@@ -181,8 +181,9 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
             raise ConfigurationError(f"--env {entry!r}: a variable must have the form NAME=VALUE")
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
-            problem = "the value may be a secret, which job.yml would show; use --identity and auth: {type: entra}"
-            raise ConfigurationError(f"--env {name}: {problem}")
+            raise ConfigurationError(
+                f"--env {name}: the value may be a secret that job.yml shows; use --identity and auth: {{type: entra}}"
+            )
 
         variables[name] = value
     return variables

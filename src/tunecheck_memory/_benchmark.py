@@ -503,7 +503,7 @@ def read_definition(file: Path | str) -> MemoryTest:
     try:
         content = loads(raw)
     except ValueError as error:
-        raise DataError(f"{path}: is not JSON: {error}") from None
+        raise DataError(f"{path}: the definition is not JSON: {error}; correct the file") from None
 
     if isinstance(content, dict):
         content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}

@@ -144,7 +144,7 @@ def test_a_folder_without_texts_and_a_book_that_is_not_utf8_are_named(tmp_path: 
     with pytest.raises(ConfigurationError, match="contains no texts"):
         make(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"Chapter 1\nOne\nCh\xff")
-    with pytest.raises(DataError, match=r"a\.txt, line 3: is not UTF-8"):
+    with pytest.raises(DataError, match=r"a\.txt, line 3: the text is not UTF-8"):
         make(tmp_path)
 
 

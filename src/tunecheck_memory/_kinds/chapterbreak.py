@@ -159,7 +159,7 @@ def _read_book(file: Path) -> list[tuple[str, str]]:
         _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{file}, line {line}: is not UTF-8; save the file as UTF-8") from None
+        raise DataError(f"{file}, line {line}: the text is not UTF-8; save the file as UTF-8") from None
     return [(heading, text) for heading, text in zip(parts[::2], parts[1::2], strict=True) if text.strip()]
 
 

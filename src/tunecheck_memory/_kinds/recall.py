@@ -179,8 +179,7 @@ class ConflictingPersonalInfo(Kind):
                 problem = str(error)
             else:
                 return scripted_test(self, example, content, [question], [answer])
-        reason = f"wrote no usable test in {ATTEMPTS} attempts ({problem}); give another model with --generator"
-        raise ReplyError(f"the generator {generator.name} {reason}")
+        raise ReplyError(f"{generator.name} wrote no usable test in {ATTEMPTS} attempts ({problem}); use another model")
 
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]

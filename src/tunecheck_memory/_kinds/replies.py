@@ -45,7 +45,7 @@ def last_reply(given: FinishedTest) -> str:
 def all_replies(given: FinishedTest) -> list[str]:
     """Return the replies to the questions; raise UndecidedError if there is no reply."""
     if not (answers := texts(given.responses)):
-        raise UndecidedError("the row has no reply to score")
+        raise UndecidedError("the column `responses` holds no reply to score")
     return answers
 
 
