@@ -104,7 +104,10 @@ def _write(path: Path, result: EvaluationResult) -> None:
 
 
 def _tunecheck_arguments(kwargs: Mapping[str, object]) -> evaluation.EvaluateArguments:
-    """Return the arguments of Tunecheck's `evaluate`. As for Azure's, `PF_WORKER_COUNT` sets the concurrency."""
+    """Return the arguments in `kwargs` that Tunecheck's `evaluate` takes.
+
+    Without `concurrency`, the environment variable `PF_WORKER_COUNT` sets it, as in Azure AI Evaluation.
+    """
     arguments = {name: value for name, value in kwargs.items() if name in evaluation.EvaluateArguments.__annotations__}
     workers = os.environ.get("PF_WORKER_COUNT", "")
     concurrency = {"concurrency": int(workers)} if workers.isdecimal() else {}
@@ -285,7 +288,10 @@ class _Script:
         return min(choices, key=len, default=[])
 
     def _has_value(self, mapped: pipeline.Mapped | None, name: str, answers: Collection[str]) -> bool:
-        """Return whether a parameter has a value: from its mapping, or from a column with its name."""
+        """Return whether a parameter has a value: from its mapping, or from a column with its name.
+
+        `answers` are the target's columns.
+        """
         if isinstance(mapped, pipeline.Reference):
             return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers
         return mapped is not None or name in self.columns or name in answers

@@ -532,12 +532,12 @@ class QAEvaluator(AzureEvaluator):
 
     def __call__(self, *args: object, **inputs: object) -> Verdict:
         """Return the keys of all evaluators. For a conversation, they are means, with `evaluation_per_turn`."""
-        self._inputs_to_judge(inputs)
+        self._inputs_to_judge(inputs)  # raises an error for wrong inputs
         return self._merge([judge(**inputs) for judge in self._judges], inputs)
 
     async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
         """Return the same verdict as a call, but with model calls through `calls`."""
-        self._inputs_to_judge(inputs)
+        self._inputs_to_judge(inputs)  # raises an error for wrong inputs
         judged = await asyncio.gather(*(judge.call_with(calls, **inputs) for judge in self._judges))
         return self._merge(judged, inputs)
 

@@ -118,7 +118,8 @@ class StatefulEndpoint(Endpoint):
         """Make the agent forget the whole conversation at the time `sent_at`; a repeated request has the same `key`.
 
         Raises:
-            EndpointError, StopRunError: See `reply`.
+            EndpointError: The call failed after all retries.
+            StopRunError: The run must stop: every further call would fail in the same way.
         """
 
     @abstractmethod
@@ -126,7 +127,8 @@ class StatefulEndpoint(Endpoint):
         """Tell the agent that `seconds` have passed without a message, and that the time is now `sent_at`.
 
         Raises:
-            EndpointError, StopRunError: See `reply`.
+            EndpointError: The call failed after all retries.
+            StopRunError: The run must stop: every further call would fail in the same way.
         """
 
 
@@ -216,7 +218,7 @@ class EndpointAgent(Agent):
         self.observe_reset()
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """Keep an exchange for later prompts, unless the service declined it."""
+        """Drop the oldest exchanges until the message fits, then keep the exchange unless the service declined it."""
         self._make_room(message)
         if not declined:
             self._keep(message, reply)

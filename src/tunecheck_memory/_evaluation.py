@@ -491,8 +491,8 @@ def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> Cos
 def _interleaving(settings: Settings) -> dict[str, JSON]:
     """Return the settings that decide how tests are interleaved, for hashes and the manifest."""
     names = ("memory_span", "by_topics", "isolated", "introduce", "seed", "max_message_tokens")
-    together: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
-    return {**{name: getattr(settings, name) for name in names}, "incompatibilities": together}
+    title_sets: list[JSON] = [[*sorted(titles)] for titles in settings.incompatibilities]
+    return {**{name: getattr(settings, name) for name in names}, "incompatibilities": title_sets}
 
 
 def _wording_hash(wording: SessionWording) -> str:

@@ -431,7 +431,7 @@ class RayDriver(ChunkDriver):
             await asyncio.shield(asyncio.wrap_future(ended))
 
     def stop(self, reason: BaseException) -> None:
-        """Start nothing more, and tell the tasks to stop."""
+        """Start nothing more, and tell the tasks to stop; `run` then raises the reason."""
         super().stop(reason)
         if self._stopping is None:
             self._stopping = time.monotonic()

@@ -95,7 +95,7 @@ class BlobMirror:
             RunError: The storage cannot be read, or the run's journal cannot be fetched.
         """
         for problem in self._mirror.pull(lambda name: name.startswith(f"{run}/")):
-            raise RunError(problem)
+            raise RunError(problem)  # the first problem is enough
 
     def running(self, runs: Iterable[str]) -> set[str]:
         """Return the runs on which another machine works: their owner blob changes while this method waits.

@@ -316,7 +316,7 @@ def _tip(random: Random, payers: Sequence[Any]) -> _Values:
 
 
 def _packing(random: Random, things: Sequence[Any]) -> _Values:
-    """Draw things to pack: some for each night, and spare ones for every three nights begun."""
+    """Draw things to pack: some for each night, and spare ones for every three nights begun; `total` solves it."""
     thing, each = random.choice(things), random.randint(1, 4)
     spare, nights = random.randint(1, 5), random.randint(2, 12)
     total = each * nights + spare * -(-nights // 3)  # -(-a // b) rounds up
