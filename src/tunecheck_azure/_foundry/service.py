@@ -311,7 +311,7 @@ def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
         left -= len(chunk)
         # Counted after unpacking, so a small packed reply cannot fill the memory.
         if left < 0 or time.monotonic() > end:
-            raise ProtocolError(f"the service's reply exceeds {_MOST_BYTES >> 20} MB or {_MOST_REPLY_S} seconds")
+            raise ProtocolError(f"the reply exceeds {_MOST_BYTES >> 20} MB or takes over {_MOST_REPLY_S} seconds")
         yield chunk
 
 
