@@ -96,7 +96,7 @@ def checked_url(
 
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if is_secret_query(name):
-            raise place.error(f"the url's parameter {name} holds a secret: write `headers: {{HEADER: ${{env:NAME}}}}`")
+            raise place.error(f"the url's parameter {name} holds a secret: use `headers: {{HEADER: ${{env:NAME}}}}`")
 
     if parts.scheme == "http" and not is_loopback(host):
         private, masked_host = is_private(host), redactor.text(host)

@@ -48,8 +48,8 @@ class PromptFolder:
         """Return whether the folder has no file of this name; False without a folder."""
         return self._path is not None and not (self._path / name).exists()
 
-    def read(self, name: str, most: int) -> bytes:
-        """Return the content of a file in the prompt's folder. Count the file and its size against the prompt's limits.
+    def read(self, file: str, most: int) -> bytes:
+        """Return the content of `file` in the prompt's folder. Count the file and its size against the prompt's limits.
 
         `most` is the largest size of this file in bytes.
 
@@ -57,44 +57,44 @@ class PromptFolder:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
-            raise ValueError(f"{name!r} cannot be read, as a prompt given as text has no folder: use a prompt file")
+            raise ValueError(f"{file!r} cannot be read, as a prompt given as text has no folder: use a prompt file")
         if self._files_left == 0:
-            raise ValueError(f"{name!r} is over the limit of {_MOST_FILES} files for a prompt: name fewer files")
+            raise ValueError(f"{file!r} is over the limit of {_MOST_FILES} files for a prompt: name fewer files")
 
         # One byte more than allowed shows that the file is too large, without reading it whole.
-        content = _read_start(self._path, name, min(most, self._bytes_left) + 1)
+        content = _read_start(self._path, file, min(most, self._bytes_left) + 1)
         if len(content) > most:
-            raise ValueError(f"{name!r} is larger than {most >> 10} KiB: use a smaller file")
+            raise ValueError(f"{file!r} is larger than {most >> 10} KiB: use a smaller file")
         if len(content) > self._bytes_left:
-            raise ValueError(f"{name!r} is over the limit of {_MOST_BYTES >> 20} MB for a prompt's files: shrink them")
+            raise ValueError(f"{file!r} is over the limit of {_MOST_BYTES >> 20} MB for a prompt's files: shrink them")
 
         self._files_left -= 1
         self._bytes_left -= len(content)
         return content
 
 
-def _read_start(folder: Path, name: str, most: int) -> bytes:
-    """Return the first `most` bytes of a file in the folder, or of a shared data file of the workspace.
+def _read_start(folder: Path, file: str, most: int) -> bytes:
+    """Return the first `most` bytes of `file` in the folder, or of a shared data file of the workspace.
 
     Raises:
         ValueError: the file is elsewhere or unreadable; the message names it.
     """
     try:
         base = folder.resolve(strict=True)
-        path = (base / name).resolve(strict=True)
+        path = (base / file).resolve(strict=True)
 
         if not path.is_relative_to(base) and not _is_shared(path, base):
             raise ValueError(
-                f"{name!r} is outside the prompt's folder: move it there; only JSON, YAML and images may be elsewhere"
+                f"{file!r} is outside the prompt's folder: move it there; only JSON, YAML and images may be elsewhere"
             )
 
         if not path.is_file():
-            raise ValueError(f"{name!r} is not a file: name a file in the prompt's folder")
+            raise ValueError(f"{file!r} is not a file: name a file in the prompt's folder")
 
-        with path.open("rb") as file:
-            return file.read(most)
+        with path.open("rb") as handle:
+            return handle.read(most)
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ValueError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _is_shared(path: Path, base: Path) -> bool:

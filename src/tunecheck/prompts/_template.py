@@ -243,12 +243,12 @@ class Template:
         PromptError: the template is invalid or not supported in prompts; the error names the line.
     """
 
-    def __init__(self, body: str, where: Where, split: Split, language: LanguageName) -> None:
-        """Compile a template; `where` gives the place of its lines for errors, `split` makes messages of its text."""
-        self._where = where
+    def __init__(self, body: str, line_place: Where, split: Split, language: LanguageName) -> None:
+        """Compile a template; `line_place` gives the place of a line for errors, `split` makes messages of its text."""
+        self._line_place = line_place
         self._split = split
         if len(body) > MAX_BODY:
-            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY:,} characters: shorten it")
+            raise PromptError(f"{line_place(1)}: the template is longer than {MAX_BODY:,} characters: shorten it")
 
         environment = _Sandbox(language)
         try:
@@ -263,10 +263,10 @@ class Template:
             known = {"No filter": environment.filters, "No test": environment.tests}.get(start, {})
             # Names with a space belong to Tunecheck's own filters, which no template can use.
             hint = suggest_names(name.strip("'"), (filter_name for filter_name in known if " " not in filter_name))
-            raise PromptError(f"{where(error.lineno)}: {clean(problem, 300)}{hint}") from None
+            raise PromptError(f"{line_place(error.lineno)}: {clean(problem, 300)}{hint}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
-            raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
+            raise PromptError(f"{line_place(1)}: the template cannot be compiled: {_reason(error)}") from None
 
         self._compiled = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
@@ -306,12 +306,12 @@ class Template:
             context = self._compiled.new_context({name: with_roles(value) for name, value in values.items()})
             rendered = join(self._compiled.root_render_func(context))
         except Exception as error:  # noqa: BLE001 - a template may raise any error
-            raise PromptRenderError(f"{self._where(self._line(error.__traceback__))}: {_reason(error)}") from None
+            raise PromptRenderError(f"{self._line_place(self._line(error.__traceback__))}: {_reason(error)}") from None
 
         try:
             return self._split(Skeleton.of(rendered))
         except ValueError as error:
-            raise PromptRenderError(f"{self._where(1)}: {error}") from None
+            raise PromptRenderError(f"{self._line_place(1)}: {error}") from None
 
     def _line(self, traceback: TracebackType | None) -> int:
         """Return the template's line in which an error with this traceback was raised; 1 if unknown."""
