@@ -529,7 +529,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     columns = columns[:MAX_COLUMNS]
     limits = [(column, LONGEST_INPUT if column.startswith("inputs.") else LONGEST_CELL) for column in columns]
 
-    with replacing(path) as temporary, temporary.open("w", -1, "utf-8", "backslashreplace", "") as file:
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         file.write("\ufeff")  # the codec utf-8-sig would write it, too, but encodes in Python: ten times as slow
         writer = csv.writer(file)
         writer.writerow(map(_cell, columns))

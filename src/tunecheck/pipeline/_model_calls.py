@@ -353,13 +353,20 @@ class RunCalls:
         """
         count = partial(self.count_target, target, row)
         price = None if target.tracks_each_call else _price(getattr(target, "endpoint", None))
+        # Most targets have no price: then the answer is only counted.
         return contextlib.nullcontext(count) if price is None else self._with_budget(target, row, price)
 
     @contextlib.asynccontextmanager
     async def _with_budget(
         self, target: Target, row: Row, price: Price
     ) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
-        """Do what `of_target` does for an endpoint with a price."""
+        """Reserve budget for the answer of an endpoint with this price to a row.
+
+        The caller passes the answer to the yielded function, which counts its cost.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
         async with self.reserve("target", price, _expected_answer(target, row)) as reservation:
             yield lambda answer: reservation.add_cost(self.count_target(target, row, answer))
 

@@ -424,7 +424,7 @@ def mapped_reader(layers: MappingLayers, parameter: str) -> Callable[[RowValues,
 
 def _contains_call(value: object, tools: ToolDefinitions | None = None) -> bool:
     """Return True if a ground truth is a call, also one that cannot be parsed."""
-    if type(value) is str and is_prose(value, gated=bool(tools)):
+    if type(value) is str and is_prose(value, gated=bool(tools)):  # the common case first
         return False
     reading = cached_reading(value, tools)
     return bool(reading.calls or reading.problem)
