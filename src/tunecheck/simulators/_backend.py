@@ -100,7 +100,7 @@ class Simulator:
     """True if every operation ends soon for all arguments; its calls then need no thread."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from this configuration; copy the parts that are kept. Subclasses override this method.
+        """Start from this configuration; copy the parts that are kept. Simulators with data override this method.
 
         `config` is empty if the data has none for this simulator. `long_context` holds constants that extend states and
         answers of rows with long context, else None. Many simulators share the constants, so do not change them.
@@ -112,7 +112,7 @@ class Simulator:
     def state(self) -> dict[str, object]:
         """Return the state to compare after each turn: plain data by name, sets allowed.
 
-        Subclasses override this method. The result may refer to the live state, because callers do not change it.
+        Simulators with data override this method. The result may refer to the live state, because callers do not change it.
         """
         return {}
 
