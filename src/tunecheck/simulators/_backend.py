@@ -112,7 +112,7 @@ class Simulator:
     def state(self) -> dict[str, object]:
         """Return the state to compare after each turn: plain data by name, sets allowed.
 
-        Simulators with data override this method. The result may refer to the live state, because callers do not change it.
+        Simulators with data override this method. The result may refer to the live state: callers do not change it.
         """
         return {}
 
