@@ -217,7 +217,7 @@ class EndpointFacts:
 
         unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
         judges = [f"{endpoint.name!r} (called by {name!r})" for name, endpoint in unpriced.items() if name != "target"]
-        if judges or len(unpriced) == len(self.endpoints):
+        if judges or len(unpriced) == len(self.endpoints):  # also if there are no endpoints
             raise ConfigurationError(
                 f"max_cost needs prices, but the price of {judges[0] if judges else 'the calls'} is unknown: "
                 "write `price:` in the endpoint's definition, or give --prices FILE"

@@ -133,7 +133,10 @@ class _Outbox:
             self._changed.notify()
 
     async def begin(self, call: _Call) -> None:
-        """Wait until another call of this kind may be in flight, or the chunk has ended; count the call."""
+        """Wait until another call of this kind may be in flight, or the chunk has ended; count the call.
+
+        The kinds are `answered` (a call to the target) and `asked` (a call to a judge).
+        """
         while self._in_flight[call] >= self._room and not self._is_ended:  # noqa: ASYNC110 - another thread makes room
             await asyncio.sleep(_POLL_S)
         with self._changed:

@@ -449,9 +449,9 @@ class Engine:
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """Return an evaluator's arguments and their hash; None for both if the evaluator is not called on this row.
 
-        It is not called if it needs the target's failed answer, failed before in this session, or lacks a column: the
-        error is stored. The hash is None if an argument has no JSON form. A response with calls that do not count is
-        marked as unread.
+        It is not called if it needs the target's failed answer, failed before in this session, or its arguments cannot
+        be bound. The last two errors are stored in the row's state. The hash is None if an argument has no JSON form.
+        A response with calls that do not count is marked as unread.
         """
         if "target" in state.errors and evaluator.needs_target:
             return None, None
