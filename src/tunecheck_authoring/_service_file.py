@@ -358,7 +358,7 @@ def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
 
 
 def referred_kind(name: str, kinds: Mapping[str, ResourceKind]) -> ResourceKind | None:
-    """Return the kind whose key a field or parameter holds by its name (`petId` if there are pets), or None."""
+    """Return the kind to which a field or parameter refers by its name (`petId` refers to `pet`), or None."""
     *words, last = words_of(name) or [""]
     kind = kinds.get(singular("_".join(words))) if last == "id" else None
     return None if kind is None or kind.key is None else kind

@@ -477,10 +477,9 @@ def _findings_of_texts(
 
 
 def _quotation_with_mark(texts: Sequence[str], earlier: KnownValues) -> str | None:
-    """Return the quotation that an accepted text equals except for its last mark (`Done!` for `Done`).
+    """Return the user's quotation that differs from an accepted text only by a last mark (`Done!` and `Done`).
 
-    None if there is none, or if a text is quoted exactly. `earlier` has the values before the call, among them the
-    user's quotations.
+    None if there is none, or if a text is quoted exactly. `earlier` has the values before the call.
     """
     if not set(texts).isdisjoint(earlier.quoted):
         return None

@@ -205,7 +205,7 @@ class _Walk:
     def _walk_question(self) -> bool:
         """Add one turn with calls that each succeed alone, or no calls.
 
-        Return False if there are too few, or one does not succeed alone.
+        Return False if there are fewer calls than drawn, or if a call does not succeed alone.
         """
         # The calls of a question are made at once, so none can use the result of another.
         self._sources.clear()
