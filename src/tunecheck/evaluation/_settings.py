@@ -209,7 +209,7 @@ class RunSettings:
                 raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
-        """Check the settings of `until_decided`; without it, check that none of them is given.
+        """Check the settings of `until_decided`; without it, check that no run, margin or deciding metric is given.
 
         Raises:
             ConfigurationError: A setting is missing, out of its range, or does not go with the others.
