@@ -74,6 +74,16 @@ async def test_a_malformed_result_comes_through_as_it_is(tmp_path: Path, result:
     assert output["result"] == json.loads(json.dumps(result))
 
 
+@pytest.mark.parametrize("result", [[["Hello."], []], [["Hello."], None], [[], ["Hello."]]])
+async def test_a_recorded_turn_without_steps_is_a_turn_without_answers(tmp_path: Path, result: Any) -> None:
+    output = await replayed(recorded(tmp_path, {"id": "shelf_0", "result": result}))
+    assert output["result"] == result
+    assert output["calls_made"] == [[[] for _ in turn or ()] for turn in result]
+    ends = [item["event"] for item in log_items(output, "handler_log")]
+    assert ends == ["answer"]
+    assert (output["response"], output["forced_quit"], output["error"]) == ("Hello.", False, None)
+
+
 async def test_a_row_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EndpointError, match=r"row shelf_0: .* has no recorded answer"):
         await replayed(recorded(tmp_path, {"id": "shelf_1", "result": []}))

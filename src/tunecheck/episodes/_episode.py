@@ -356,6 +356,7 @@ class Episode:
         entries: list[JSON] = []
         turn: dict[str, JSON] = {}
         step: list[JSON] = []
+        made: JSON = None
 
         for event in self.events:
             match event:
@@ -369,13 +370,12 @@ class Episode:
                     entries.append(turn)
                 # The turn has one key already, `begin_of_turn_query`, so its first step is `step_0`.
                 case Answered():
-                    step = [*_answer_entries(event)]
+                    step, made = [*_answer_entries(event)], event.made
                     turn[f"step_{len(turn) - 1}"] = step
                 case Called():
                     step.append({"role": "tool", "content": event.result.text})
-                # Only the entry of a step limit shows calls. It ends the conversation, so they are the last answer's.
                 case TurnEnded():
-                    step.extend(_end_entries(event, self.turns[-1].answers[-1].made))
+                    step.extend(_end_entries(event, made))
 
         return entries
 
