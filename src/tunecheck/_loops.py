@@ -251,7 +251,7 @@ class CallBatches:
 
         # The thread has taken the calls that have begun; the others are left. If no call has begun, all threads hold
         # late calls, and no call of the batch can be made.
-        left = {*calls} if batch[0][0].begun is not None else set()
+        left = {*calls} if any(call.begun is not None for call, _ in batch) else set()
         calls.clear()
         for call, ended in batch:
             if call in left:
@@ -420,13 +420,10 @@ class _Inbox:
             RuntimeError: the loop is closed.
         """
         self._waiting.append((function, copy_context()))
-        if not self._is_woken:
+        # A closed loop no longer takes functions, and refuses each wake-up.
+        if not self._is_woken or self._loop.is_closed():
             self._is_woken = True
-            try:
-                self._loop.call_soon_threadsafe(self._take_all)
-            except RuntimeError:
-                self._is_woken = False
-                raise
+            self._loop.call_soon_threadsafe(self._take_all)
 
     def _take_all(self) -> None:
         """Schedule all waiting functions in the loop, which runs this."""

@@ -332,7 +332,7 @@ def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> N
     total = ExactSum()
     for part in parts:
         for number in part:
-            total.append(number)
+            total.numbers.append(number)
         total.condense()
     every = [number for part in parts for number in part]
     assert total.count == len(every)
@@ -342,7 +342,7 @@ def test_the_sum_stays_exact_when_it_is_condensed(parts: list[list[float]]) -> N
 def test_however_many_are_added_few_are_kept() -> None:
     total = ExactSum()
     for _ in range(50_000):
-        total.append(0.1)
+        total.numbers.append(0.1)
     total.condense()
     assert (total.count, len(total.numbers) < 5) == (50_000, True)
     assert math.fsum(total.numbers) == math.fsum([0.1] * 50_000)
@@ -351,6 +351,6 @@ def test_however_many_are_added_few_are_kept() -> None:
 def test_what_is_beyond_any_float_stays_so() -> None:
     total = ExactSum()
     for number in (1.0, math.inf, 2.0):
-        total.append(number)
+        total.numbers.append(number)
     total.condense()
     assert (total.count, list(total.numbers)) == (3, [math.inf])

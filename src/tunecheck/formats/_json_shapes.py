@@ -467,7 +467,10 @@ class CallShape:
             if not isinstance(inner, dict):
                 return False
 
-        return all(key in inner for key in self.needs) and (self.condition is None or self.condition(item))
+        for key in self.needs:
+            if key not in inner:
+                return False
+        return self.condition is None or self.condition(item)
 
     def take(self, item: _Object, collector: CallCollector) -> None:
         """Add the call in an object that `matches` to the collector; of several ids, the innermost counts."""
@@ -619,7 +622,10 @@ def _keys_like(item: _Object, pattern: re.Pattern[str]) -> list[str]:
 
 def first_of(item: _Object, *keys: str) -> object:
     """Return the first value under these keys that is not None, or None."""
-    return next((item[key] for key in keys if item.get(key) is not None), None)
+    for key in keys:
+        if (value := item.get(key)) is not None:
+            return value
+    return None
 
 
 def is_definition(parameters: object) -> bool:

@@ -260,8 +260,9 @@ def cached_per_row(task: Hashable, values: tuple[object, ...], make: Callable[[]
     made = row.made.get(key, _NOTHING)
     if made is _NOTHING:
         # A value that is not the row's may be freed, and another one may get its id.
-        if not all(value is None or row.holds(value) for value in values):
-            return make()
+        for value in values:
+            if value is not None and not row.holds(value):
+                return make()
         made = row.made[key] = make()
     return made  # type: ignore[return-value]  # the task always makes this type
 

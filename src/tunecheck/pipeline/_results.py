@@ -385,25 +385,21 @@ _MOST_NUMBERS = 1_024
 
 @dataclass(eq=False, slots=True)
 class ExactSum:
-    """An exact running sum: a few floats with the same exact sum as all added numbers, and their count."""
+    """An exact running sum: a few floats with the same exact sum as all numbers that were appended to `numbers`."""
 
     numbers: array[float] = field(default_factory=lambda: array("d"))
-    count: int = 0
+    _removed: int = 0
 
-    def append(self, number: float) -> None:
-        """Add a number.
-
-        Raises:
-            OverflowError: an integer outside the range of a float.
-        """
-        self.numbers.append(number)
-        self.count += 1
-        if len(self.numbers) > _MOST_NUMBERS:
-            self.condense()
+    @property
+    def count(self) -> int:
+        """How many numbers were appended."""
+        return self._removed + len(self.numbers)
 
     def condense(self) -> None:
         """Replace the kept numbers by fewer ones with the same sum."""
+        count = self.count
         self.numbers[:] = array("d", _condensed(self.numbers))
+        self._removed = count - len(self.numbers)
 
 
 def _condensed(numbers: Sequence[float]) -> list[float]:
@@ -446,6 +442,7 @@ class _Tally:
 
     scored: int = 0
     errors: int = 0
+    outputs: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     first_rows: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -469,9 +466,14 @@ class _Tally:
                     self.results[key.removesuffix(RESULT)][WORDS[value]] += 1
             elif isinstance(value, (int, float)) and key not in without_mean:
                 try:
-                    self.numbers[key].append(value)
+                    self.numbers[key].numbers.append(value)
                 except OverflowError:  # an integer outside the range of a float: the mean becomes None
-                    self.numbers[key].append(math.inf)
+                    self.numbers[key].numbers.append(math.inf)
+
+        self.outputs += 1
+        if self.outputs % _MOST_NUMBERS == 0:
+            for each in self.numbers.values():
+                each.condense()
 
 
 @dataclass(slots=True)

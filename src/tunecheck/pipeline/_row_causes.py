@@ -528,6 +528,10 @@ def _encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     return is_encoded and not _should_be_text(fault, tools)
 
 
+_SIGNS_OF_GARBLING = frozenset('\\"&<?')
+"""Without one of these characters, ASCII text is the same after the reversal of each error of encoding."""
+
+
 def _is_garbled(fault: Fault) -> bool:
     """Return True if a wrong argument is the expected text after an error of encoding or escaping.
 
@@ -537,6 +541,11 @@ def _is_garbled(fault: Fault) -> bool:
         return False
 
     actual = text_or_json(fault.actual)
+    expected = [text_or_json(value) for value in _accepted_values(fault) if type(value) is type(fault.actual)]
+    # Most wrong arguments are plain text, which no error of encoding has changed.
+    if actual.isascii() and _SIGNS_OF_GARBLING.isdisjoint(actual):
+        return actual in expected
+
     # The argument after the reversal of each kind of error: HTML escapes, a token, JSON escapes, a wrong decoding.
     undone = [html.unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
     for codec in ("latin-1", "cp1252"):
@@ -545,7 +554,6 @@ def _is_garbled(fault: Fault) -> bool:
 
     # A character that was lost for good has become `?` or U+FFFD.
     with_marks = actual.replace("\ufffd", "?")
-    expected = [text_or_json(value) for value in _accepted_values(fault) if type(value) is type(fault.actual)]
     return any(text in undone or text.encode("ascii", "replace").decode() == with_marks for text in expected)
 
 
