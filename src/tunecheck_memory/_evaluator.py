@@ -13,7 +13,6 @@ ask a judge.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -165,7 +164,8 @@ class MemoryEvaluator(Evaluator):
 
     async def close(self) -> None:
         """Close the judge's connections; a later call opens new ones."""
-        await asyncio.gather(*(judge.close() for judge in self._judges.values()))
+        for judge in self._judges.values():  # in turn, because they share an endpoint
+            await judge.close()
 
     def __call__(
         self,
