@@ -424,6 +424,8 @@ _REGEX_BYTES = 1 << 20  # of one compiled pattern
 _MULTIPLYING = (b'"$ref"', b'Of"', b'"not"', b'"if"', b'"patternProperties"', b'"contains"', b'"depend', b'"property')
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")  # the last two are those of JSON Schema 2020-12 and 2019-09
 _DEFINITIONS = ("$defs", "definitions")  # in new and old drafts
+# keywords whose value is an object with names chosen by the author, such as those of properties, as its keys
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,7 +579,7 @@ class _CompiledSchema:
             if key in _REFERENCES and isinstance(inner, str):
                 self._follow(inner, followed, depth + 1)
             # The names of properties are data: a property may have the name "$ref".
-            elif key == "properties" and isinstance(inner, dict):
+            elif key in _NAMED and isinstance(inner, dict):
                 self._visit([*inner.values()], followed, depth + 1)
             elif key not in _DEFINITIONS:  # definitions count only at each reference
                 self._visit(inner, followed, depth + 1)
@@ -613,16 +615,25 @@ def _fetch_nothing(uri: str) -> NoReturn:
 def _plain_types(node: JSON, keyword: str = "") -> JSON:
     """Return a copy of a schema with BFCL's type names replaced by JSON Schema's, and without `"type": "any"`.
 
-    `{"type": "dict", "default": {"type": "dict"}}` becomes `{"type": "object", "default": {"type": "dict"}}`. `keyword`
-    is the schema's keyword with `node` as its value. Data (enum, default, …) is unchanged.
+    `{"type": ["dict", "null"], "default": {"type": "dict"}}` becomes `{"type": ["object", "null"], "default": {"type":
+    "dict"}}`. `keyword` is the schema's keyword with `node` as its value. Data (enum, default, …) is unchanged.
     """
     if keyword in ("enum", "const", "default", "examples"):
         return node
 
     if isinstance(node, str):
         return _TYPE_NAMES.get(node, node) if keyword == "type" else node
+    if isinstance(node, list) and keyword == "type":
+        # JSON Schema forbids duplicates, which `list` and `tuple` would become.
+        kinds = (_plain_types(kind, keyword) for kind in node)
+        return [*{repr(kind): kind for kind in kinds}.values()]
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: _plain_types(value, key) for key, value in node.items() if (key, value) != ("type", "any")}
+    # The keys may be names, such as a property's name `default`, and no keywords.
+    if keyword in (*_NAMED, *_DEFINITIONS):
+        return {name: _plain_types(value) for name, value in node.items()}
+    return {
+        key: _plain_types(value, key) for key, value in node.items() if key != "type" or "any" not in _type_names(node)
+    }
