@@ -72,6 +72,16 @@ async def test_text_beside_a_call_stays() -> None:
     assert (completion.text, len(completion.tool_calls)) == ("One moment.", 1)
 
 
+async def test_an_additional_argument_may_have_a_default_without_letters() -> None:
+    schema = {"type": "object", "properties": {"amount": {}, "separator": {"enum": ["-"], "default": "-"}}}
+    tools: Any = [{"type": "function", "function": {"name": "transfer", "parameters": schema}}]
+    row = a_row(0, answer=write_calls([FunctionCall("transfer", {"amount": 1})], "tool_uses"))
+    endpoint = SimulatedEndpoint(rates={"extra_argument": 1.0})
+    completion = await endpoint.complete(ChatRequest(messages=[{"role": "user", "content": "1"}], tools=tools, row=row))
+    (call,) = read_calls(completion.columns()["response"]).calls
+    assert set(call.arguments) == {"amount", "separator"}
+
+
 async def test_every_answer_says_that_it_is_simulated() -> None:
     endpoint = SimulatedEndpoint()
     assert endpoint.simulated

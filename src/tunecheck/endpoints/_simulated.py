@@ -507,7 +507,7 @@ def _different_text(text: str, message: str, rng: Random) -> str:
         return rng.choice(others)
 
     # Double one letter, so that the texts differ in more than case or spacing.
-    doubled = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
+    doubled = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()] or [0])
     return text[: doubled + 1] + text[doubled:]
 
 

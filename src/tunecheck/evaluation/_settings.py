@@ -191,9 +191,11 @@ class RunSettings:
             ConfigurationError: A value is out of its range; the text names the argument.
         """
         counts = ((1, "concurrency", self.concurrency), (0, "workers", self.workers), (1, "repeat", self.repeat))
-        # True and False are integers in Python, but no counts.
         for least, name, count in counts:
-            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < least):
+            if count is None and name != "repeat":  # its default applies
+                continue
+            # True and False are integers in Python, but no counts.
+            if not isinstance(count, int) or isinstance(count, bool) or count < least:
                 raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
 
         if self.repeat > MOST_TRIALS:
@@ -228,9 +230,9 @@ class RunSettings:
         if (base is None) != (margin is None):  # one is given without the other
             raise ConfigurationError("no_worse_than and margin (the accepted loss) need each other: give both")
 
-        if margin is not None and not 0 <= margin < math.inf:
+        if margin is not None and (real_number(margin) is None or not 0 <= margin < math.inf):
             raise ConfigurationError(f"margin must be a finite number of at least 0, not {margin!r}")
-        if not 0.5 <= self.confidence < 1:
+        if not 0.5 <= (real_number(self.confidence) or 0) < 1:
             raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {self.confidence!r}")
 
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.

@@ -509,7 +509,9 @@ def _argument_texts(response: object) -> Iterator[tuple[str | None, str]]:
             given = function.get("arguments")
             name, arguments = function.get("name"), ("" if given is None else given)
         else:
-            name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
+            # A single key of a call, as in `{"name": "f"}`, is no name of a function.
+            is_leaderboard = len(item) == 1 and _WRAPPED.isdisjoint(item)
+            name, arguments = next(iter(item.items())) if is_leaderboard else (None, None)
 
         if isinstance(arguments, str):
             yield name if isinstance(name, str) else None, arguments
