@@ -211,10 +211,20 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
         find(GROUP, "acme_length")
 
 
-def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith) -> None:
-    plugin(MORE + SIZE)
+@pytest.mark.parametrize("needed", ["acme_needed", "acme_needed.part", "json.acme_part", "json.decoder.acme_part"])
+def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith, needed: str) -> None:
+    plugin(MORE.replace("acme_needed", needed) + SIZE)
     said = r"the evaluator 'acme_size' needs .* pip install 'acme-pack\[more\]'"
     with pytest.raises(MissingExtraError, match=said):
+        find(GROUP, "acme_size")
+
+
+def test_a_needed_package_that_fails_is_reported_by_the_extension_that_imports_it(
+    install: Install, plugin: PluginWith
+) -> None:
+    install("acme_needed", "acme_needed", "raise RuntimeError('the driver is too old')", "")
+    plugin(MORE.replace("acme_needed", "acme_needed.part") + SIZE.replace("acme_pack:size", "acme_needed:size"))
+    with pytest.raises(PluginError, match=r"'acme_size' .* does not load: RuntimeError: the driver is too old"):
         find(GROUP, "acme_size")
 
 

@@ -209,9 +209,19 @@ def load(candidate: Candidate) -> object:
     """
     # Say which extra is missing before an import fails in the middle of the plug-in.
     plugin = candidate.plugin
-    if plugin is not None and plugin.extra is not None and not all(map(find_spec, plugin.requires)):
+    if plugin is not None and plugin.extra is not None and not all(map(_is_installed, plugin.requires)):
         raise _missing_extra(candidate, plugin)
     return _load(candidate)
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be found; `acme.sub` is in a package, which is imported to find it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+    except (Exception, SystemExit):  # noqa: BLE001 - the package's code fails, which loading the extension reports
+        return True
 
 
 def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExtraError:
