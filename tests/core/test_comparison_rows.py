@@ -366,6 +366,18 @@ def test_parts_say_where_and_are_corrected_among_themselves(tmp_path: Path) -> N
     assert found.metrics["match"].p_adjusted == pytest.approx((2 * (1 + 10) - 10) / 2**10)
 
 
+def test_a_slice_with_the_value_overall_is_corrected_like_the_others(tmp_path: Path) -> None:
+    def run(name: str, failed: set[int]) -> Path:
+        columns = {"inputs.topic": ["overall", "other"] * 40}
+        return passes(tmp_path, name, [n not in failed for n in range(80)], columns, group_by=["topic"])
+
+    found = compare(run("base", {1}), run("new", {2 * n for n in range(8)} | {3}))
+    parts = {part.value: part for part in found.against[-1].parts if part.column == "topic"}
+    # Eight rows of one topic are lost; in the other, one is lost and one won. Both are tested.
+    assert parts["overall"].p_adjusted == pytest.approx(2 / 2**8)
+    assert parts["other"].moved
+
+
 def test_what_the_runs_share_is_said_before_any_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = (
         write_run(tmp_path, name, [row(n, verdict("match", n % 5 > 0)) for n in rows], declares("match"))

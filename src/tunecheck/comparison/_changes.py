@@ -276,9 +276,13 @@ def part_of(
 
 
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
-    """Yield a column's slices with corrected p-values and verdicts: first `overall`, which is tested by itself."""
-    overall = [part for part in parts if part.value == "overall"]
-    others = [part for part in parts if part.value != "overall"]
+    """Yield a column's slices, or a plug-in's figures, with corrected p-values and verdicts.
+
+    A plug-in's figure `overall` comes first and is tested by itself.
+    """
+    # Only figures of plug-ins have a title; a slice may have any value.
+    overall = [part for part in parts if part.title and part.value == "overall"]
+    others = [part for part in parts if not part.title or part.value != "overall"]
     # A figure over everything is no slice, so it neither weakens their tests nor is weakened by them.
     for family in (overall, others):
         adjusted = measuring.correct_by_holm([(part.p_value, part.moved) for part in family])

@@ -156,11 +156,11 @@ class CauseChange(Result, frozen=True):
 class Part(Result, frozen=True):
     """A slice of the rows (one value of a column) on one metric, or a plug-in's weighted figure of slices.
 
-    `p_adjusted` is Holm-corrected over the slices of the column, except `overall`, which is tested by itself. If
-    `moved` is false, no row changed and the slice does not count in the correction. `verdict` is None if no difference
-    is shown. `smallest_difference` is the difference detectable with 80% power, None for weighted figures. `title` is
-    the heading of a plug-in's figures. `named` columns are those that the run was grouped by; other columns were found
-    in the data.
+    `p_adjusted` is Holm-corrected over the slices of the column; a plug-in's `overall` is tested by itself. If `moved`
+    is false, no row changed and the slice does not count in the correction. `verdict` is None if no difference is
+    shown. `smallest_difference` is the difference detectable with 80% power, None for weighted figures. `title` is the
+    heading of a plug-in's figures. `named` columns are those that the run was grouped by; other columns were found in
+    the data.
     """
 
     column: str
