@@ -13,7 +13,7 @@ from tests.tables import cases
 
 from tunecheck import DataError, Row, evaluate
 from tunecheck.cli import main
-from tunecheck.datasets import ConversationError, convert, forms, open_dataset
+from tunecheck.datasets import ConversationError, Form, convert, forms, open_dataset
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget
 from tunecheck.formats import read_calls
 from tunecheck.plugins import dumps
@@ -53,6 +53,14 @@ def test_a_record_becomes_these_rows(form: str, record: dict[str, Any], rows: li
     assert forms()[form].fits(record)
     found = forms()[form].rows(record, 7)
     assert [{key: row.get(key) for key in wanted} for row, wanted in zip(found, rows, strict=True)] == rows
+
+
+@pytest.mark.parametrize("answer", [{"text": "Far."}, {"tool_uses": None}, {"tool_uses": "none"}, None, ["Far."]])
+def test_a_plugin_s_form_may_answer_in_its_own_way(tmp_path: Path, answer: Any) -> None:
+    form = Form("acme", "an example", lambda _: True, lambda record, number: [{"id": f"{number}", "answer": answer}])
+    report = convert(write_lines(tmp_path / "data.jsonl", [{"a": 1}]), form, tmp_path / "rows.jsonl")
+    assert (report.rows, report.call_rows, report.calls) == (1, 0, 0)
+    assert json.loads((tmp_path / "rows.jsonl").read_text("utf-8")) == {"id": "1", "answer": answer}
 
 
 def test_a_prompt_of_text_is_converted_but_not_recognised_since_any_columns_are_called_so() -> None:

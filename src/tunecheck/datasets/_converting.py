@@ -120,7 +120,7 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
             file.writelines(lines)
             report.rows += len(rows)
             answers = [row.get("answer") for row in rows]
-            answer_calls = [answer["tool_uses"] for answer in answers if isinstance(answer, dict)]
+            answer_calls = [answer.get("tool_uses") for answer in answers if isinstance(answer, dict)]
             counts = [len(calls) for calls in answer_calls if isinstance(calls, list) and calls]
             report.call_rows += len(counts)
             report.calls += sum(counts)
