@@ -25,7 +25,7 @@ from msgspec import to_builtins
 import tunecheck_authoring as authoring  # its names load on first use
 from tunecheck import ConfigurationError, cli
 from tunecheck.cli import argument, command, flag, option
-from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, did_you_mean, plural
+from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, command_line, did_you_mean, plural
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
@@ -335,7 +335,7 @@ def author(options: AuthorOptions, invocation: cli.Invocation) -> int:
     _check_author(options)
     models = _make_models(options)
     simulators = [*map(_simulator_name, options.simulator or ()), *_made_services(options)]
-    command = _command_line(options, invocation.typed)
+    command = _command_line(options, invocation)
 
     with _open_backends(options) as backends:
         report = authoring.author(options, simulators, backends, command=command, models=models)
@@ -387,13 +387,14 @@ def _open_backends(options: AuthorOptions) -> AbstractContextManager[Backends]:
     return recording_backends(options.mcp, options.name.replace("-", "_"), backends)
 
 
-def _command_line(options: AuthorOptions, command: str) -> str:
+def _command_line(options: AuthorOptions, invocation: cli.Invocation) -> str:
     """Return the command line for the data set's card, without the secrets in a server's command."""
     if options.mcp is None:
-        return command
+        return invocation.typed
     from tunecheck_authoring._mcp.client import shown_server
 
-    return command.replace(options.mcp, shown_server(options.mcp))
+    # The words before they are quoted, because quoting changes a command that has quotes itself.
+    return command_line(word.replace(options.mcp, shown_server(options.mcp)) for word in invocation.words)
 
 
 def _check_author(options: AuthorOptions) -> None:

@@ -216,6 +216,13 @@ def test_a_secret_of_the_command_does_not_stand_in_the_card(url: str) -> None:
     assert "horse" not in Path("datasets/shelf.card.md").read_text()
 
 
+def test_a_quoted_secret_of_the_command_does_not_stand_in_the_card() -> None:
+    server = f"env API_TOKEN='blue horse' {STDIO}"
+    assert main(["datasets", "author", "shelf", "--mcp", server, "--tasks", "2", "--turns", "1"]) == 0
+    card = Path("datasets/shelf.card.md").read_text()
+    assert ("API_TOKEN=***" in card, "horse" in card) == (True, False)
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -162,7 +162,7 @@ def _run_with_safe_streams(invocation: Invocation, command: click.Command, argum
     """
     words = sys.argv[1:] if arguments is None else arguments
     invocation.debug = "--debug" in words
-    invocation.typed = command_line([*invocation.program.split(), *words])
+    invocation.words = [*invocation.program.split(), *words]
 
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # the parent closed it: no other file may get this descriptor

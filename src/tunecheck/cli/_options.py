@@ -61,7 +61,7 @@ class Invocation:
         results_dir: the folder of runs.
         started: the start time in UTC, to the second, such as `2026-01-01T12:00:00+00:00`.
         finished: the folder of the completed run, while its results are printed.
-        typed: the whole command line, quoted for a shell.
+        words: the words of the whole command line.
     """
 
     program: str = "tunecheck"
@@ -70,7 +70,12 @@ class Invocation:
     results_dir: str = DEFAULT_RESULTS
     started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
     finished: str | None = None
-    typed: str = ""
+    words: Sequence[str] = ()
+
+    @property
+    def typed(self) -> str:
+        """The whole command line, quoted for a shell."""
+        return command_line(self.words)
 
     def resuming(self, run: str) -> str:
         """Return the command that finishes a run, ready to be pasted into a shell.
