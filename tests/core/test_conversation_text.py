@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.cli_parts import like
-from tests.conversation_parts import had, log_items, said, shelf_row, states
+from tests.conversation_parts import completion, had, log_items, said, shelf_row, states
 from tests.tables import cases
 
 from tunecheck import PluginError
@@ -60,6 +60,16 @@ async def test_calls_that_the_server_took_out_of_the_text_are_made_as_well() -> 
     output, server = await had([[("put", {"name": "cup"})], "Done."], shelf_row(said("Put a cup.")), mode="text")
     assert output["result"] == [["[put(name='cup')]", "Done."]]
     assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": "[put(name='cup')]"}
+
+
+async def test_the_text_beside_calls_that_the_server_took_out_stays_in_the_log_and_the_model_sees_both() -> None:
+    answer = completion([("put", {"name": "cup"})], 1)
+    answer["choices"][0]["message"]["content"] = "I put a cup."
+    output, server = await had([answer, "Done."], shelf_row(said("Put a cup.")), mode="text", format="hermes")
+    assert output["result"] == [["[put(name='cup')]", "Done."]]
+    assert log_items(output, "assistant")[0]["raw_text"] == "I put a cup."
+    sent_back = {"role": "assistant", "content": "I put a cup.\n[put(name='cup')]"}
+    assert server.requests[1]["messages"][-2] == sent_back
 
 
 async def test_functions_that_are_added_are_listed_in_a_user_message() -> None:

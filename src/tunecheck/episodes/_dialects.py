@@ -243,6 +243,9 @@ class TextDialect:
         return decode_step(step, text_mode=True, tools=self._functions)
 
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
+        # If the server took the calls out of the text, the model gets both back.
+        if completion.text and completion.tool_calls and decoded.calls and step != completion.text:
+            return {"role": "assistant", "content": f"{completion.text}\n{step}"}
         return {"role": "assistant", "content": completion.text or step}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
