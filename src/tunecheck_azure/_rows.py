@@ -243,18 +243,19 @@ def _unfold(row: ResultRow, prefixes: tuple[str, ...], *, with_leaves: bool) -> 
 def _fill_gaps(values: list[object]) -> list[object]:
     """Return a column as pandas does: NaN for each missing value, and for each None in a column of numbers.
 
-    A column of None alone is unchanged. `[1, None, 2]` becomes `[1.0, nan, 2.0]`, and `["a", None]` stays.
+    A column of None alone is unchanged; one that is missing everywhere becomes NaN. `[1, None, 2]` becomes
+    `[1.0, nan, 2.0]`, and `["a", None]` stays.
     """
     present = [value for value in values if value is not _GAP and value is not None]
-    has_gaps = len(present) < len(values)
+    lacks_values = len(present) < len(values)
 
     is_numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
     has_floats = any(isinstance(value, float) for value in present)
     only_none = not present and _GAP not in values
 
-    if is_numeric and not only_none and (has_gaps or has_floats):
+    if is_numeric and not only_none and (lacks_values or has_floats):
         return [float(value) if isinstance(value, (int, float)) else math.nan for value in values]
-    return [math.nan if value is _GAP else value for value in values] if has_gaps else values
+    return [math.nan if value is _GAP else value for value in values] if lacks_values else values
 
 
 def table_rows(table: Table, count: int) -> list[dict[str, object]]:

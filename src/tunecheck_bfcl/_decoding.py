@@ -183,8 +183,8 @@ def _value(node: ast.expr | None) -> object:
 def decode_text_as_bfcl(text: str) -> Reading:
     """Return the calls that BFCL executes for a prompting model's text, or the reason if it executes none.
 
-    Never raises. Unlike in `decode_text`, a dict with only dicts as values becomes a nested call of its first key. An
-    empty dict as an argument makes the whole text unreadable.
+    Never raises. Unlike in `decode_text`, an argument that is a dict of dicts (`{"g": {"b": 1}}`) becomes the call of
+    its first key (`g(b=1)`). An empty dict as an argument makes the whole text unreadable.
     """
     try:
         calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]

@@ -157,7 +157,8 @@ class _JavaText:
 
         arguments = call.child_by_field_name("arguments")
         children = arguments.children if arguments else ()
-        return {name: _arguments(children, self._source_text, self._value, ("identifier", "class_literal"))}
+        word_types = ("identifier", "class_literal")
+        return {name: _arguments(children, self._source_text, self._value, word_types)}
 
     def _source_text(self, node: Node) -> str:
         """Return the text between the byte offsets of a node, counted in characters."""

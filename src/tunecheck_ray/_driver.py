@@ -550,6 +550,7 @@ class RayDriver(ChunkDriver):
         silent = time.monotonic() - SILENCE_S
         portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]
         for stream, flight in streams.items():
+            # Before the first portion, `heard` is infinite.
             if flight.heard < silent and stream not in ready:
                 self._ray.cancel(stream, force=True)
                 portions += self._end_task(flight, f"the task sent nothing for {SILENCE_S:g} s")

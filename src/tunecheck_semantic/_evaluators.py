@@ -275,7 +275,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         return self._call_with
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the endpoint's connections, here and in the thread of direct calls; a local model has none."""
         if self._embeddings is not None:
             await self._embeddings.close()
             await asyncio.to_thread(self._loop.close)

@@ -101,7 +101,7 @@ def _service(options: ServeOptions) -> local.Service:
     assert options.replay is not None
     replayed = ReplayEndpoint(options.replay)
     # Files of BFCL name their category, so the rows need not be named with --dataset.
-    dataset = options.dataset or _bfcl_rows(Path(options.replay))
+    dataset = options.dataset or _bfcl_dataset(Path(options.replay))
     source = replayed if dataset is None else _rows(replayed, dataset)
     return local.ModelServer(source, f"answers of {options.replay}")
 
@@ -124,7 +124,7 @@ def _rows(endpoint: Endpoint, dataset: str) -> local.ChatSource:
     return local.RowAnswers(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
 
 
-def _bfcl_rows(path: Path) -> str | None:
+def _bfcl_dataset(path: Path) -> str | None:
     """Return the name of the data set that BFCL result files answer, or None for other files.
 
     For example `bfcl:multi_turn_base` for the file `BFCL_v4_multi_turn_base_result.json`.

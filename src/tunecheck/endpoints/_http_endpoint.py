@@ -159,7 +159,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for item in (*extra_headers.values(), *([key] if key else ())):
             self._redactor.add(item)
 
-        # Without a key and headers, plain http to a public host reveals nothing.
+        # With allow_http, plain http may go to a private network, and also to a public host if nothing secret is sent.
         keyless = key is None and config.auth.value is None and config.auth.type in (None, "none")
         sends_secrets = not keyless or bool(config.headers or extra_headers)
         url = checked_url(

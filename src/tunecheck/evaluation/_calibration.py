@@ -438,6 +438,8 @@ class _LabelledRun:
     def _comparisons(self) -> Iterator[_Compared]:
         """Yield each row with a verdict and its label; count the rows that failed or are not applicable.
 
+        Every row has a label: rows without one were left out before the run.
+
         Raises:
             ConfigurationError: A verdict is neither pass nor fail, or a numeric label has no threshold.
         """

@@ -134,12 +134,12 @@ class Marks:
 
         # by opening mark: reasoning anywhere in an answer, and all reasoning at its beginning
         self.openings = {thought.opens: thought for thought in thoughts if not thought.leading}
-        self.leading = {thought.opens: thought for thought in thoughts}
-        self.beginnings = tuple(self.leading)
+        self.by_opening = {thought.opens: thought for thought in thoughts}
+        self.beginnings = tuple(self.by_opening)
 
         # by closing mark: reasoning that the prompt may have opened
         self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
-        self._reasoning_marks = _mark_pattern((*self.leading, *self.endings, *ANSWERS))
+        self._reasoning_marks = _mark_pattern((*self.by_opening, *self.endings, *ANSWERS))
 
     def has_reasoning(self, text: str) -> bool:
         """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
@@ -301,7 +301,7 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
         if not body.startswith(marks.beginnings):  # nearly all texts
             break
 
-        thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
+        thought = next(marks.by_opening[mark] for mark in marks.by_opening if body.startswith(mark))
         if thought.leading and not any(close in body for close in thought.closes):
             break
 

@@ -283,6 +283,7 @@ class TableBuilder:
             # An input may be a cluster's column, a slice, or neither: answers and marks of trials are no content.
             elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
+                # The user chose no column for clusters, so any column with such a name may become it.
                 if self._cluster is None and tables.may_cluster(name):
                     # Earlier rows lack the column: their labels are None.
                     self._labels.setdefault(name, [None] * self._rows)

@@ -135,7 +135,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     Args:
         passed: number of rows without a label that the judge passes; may be fractional.
         rows: number of rows without a label.
-        labelled: counts of the labelled rows.
+        labelled: counts of the labelled rows; people passed and the judge failed those of `pass_fail`.
         confidence: level of the two-sided interval.
     """
     method, n = "prediction-powered", round(rows) + labelled.total

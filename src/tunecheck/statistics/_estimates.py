@@ -282,7 +282,8 @@ def estimate_proportion(
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
     """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
 
-    The standard error of independent rows is √(p (1 − p) / n), with the pass rate p.
+    The standard error of independent rows is √(p (1 − p) / n), with the pass rate p. Without rows, the estimate has no
+    value.
     """
     n = len(values)
     value = float(values.sum()) / n if n else 0.0

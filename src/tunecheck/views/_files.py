@@ -83,6 +83,7 @@ def _part(part: Text | Table) -> Iterator[str]:
         yield from _table(part)
         return
 
+    # Each line of a list gets one dash at its beginning, in place of its own one if it has one.
     lines = map(_write_sentence, part.lines)
     yield from (_OWN_DASH.sub(r"- \1", line) if len(part.lines) > 1 else line for line in lines)
 

@@ -253,7 +253,10 @@ def value_text(value: JSON) -> str:
 
 
 def place_text(path: Sequence[str | int]) -> str:
-    """Describe a place in a result: "order id", "timezone of the target", "id of the first item of the list"."""
+    """Describe a place in a result: "order id", "timezone of the target", "id of the first item of the list".
+
+    Each number in the path, which is the index of an item of a list, is described as the first item.
+    """
     parts: list[str] = []
     for step in path:
         if isinstance(step, str):
