@@ -97,12 +97,13 @@ def run_bfcl(
         **arguments,
     )
 
-    folder = result.run_dir / FOLDER
+    run, folder = Run(result.run_dir), result.run_dir / FOLDER
     result_files = RunFiles(folder, target.name)
     try:
-        result_files.write(Run(result.run_dir).rows())
+        result_files.write(run.rows())
     except OSError as error:
-        raise RunError(f"the run is complete, but {folder} cannot be written: {error.strerror}") from error
+        problem = f"the run is complete, but {folder} cannot be written: {error.strerror or error}"
+        raise RunError(f"{problem}; correct the cause, then write the files with {run.resuming()}") from error
 
     scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
     return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)

@@ -1,6 +1,7 @@
 """`tunecheck bfcl run`: a run of the pipeline that leaves the leaderboard's files and shows its table."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -91,6 +92,22 @@ def test_the_command_shows_a_table_and_leaves_result_files_and_verdicts(workspac
     verdicts = (folder / "bfcl_score" / "live_simple.verdicts.jsonl").read_text().splitlines()
     assert [json.loads(line)["valid"] for line in verdicts] == [True, True]
     assert json.loads((folder / "bfcl_score" / "summary.json").read_bytes())["model"] == "right"
+
+
+def test_result_files_that_cannot_be_written_are_written_by_resuming_the_finished_run(workspace: Path) -> None:
+    assert run(workspace, "--endpoint", "right", "--ids", "simple_python_3").code == 0
+    (folder,) = (workspace / "eval_results").iterdir()
+    shutil.rmtree(folder / "bfcl")
+    (folder / "bfcl").touch()
+
+    said = run(workspace, "--resume", folder.name)
+    remedy = f"correct the cause, then write the files with tunecheck bfcl run --resume {folder.name}"
+    assert (said.code, said.err.strip().rpartition("; ")[2]) == (1, remedy)
+    assert said.err.startswith("error: the run is complete, but ")
+
+    (folder / "bfcl").unlink()
+    assert run(workspace, "--resume", folder.name).code == 0
+    assert [line["id"] for line in result_lines(folder, "right", "simple_python")] == ["simple_python_3"]
 
 
 def test_two_models_are_judged_alike_and_two_readings_of_the_rules_are_not(workspace: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,18 +173,28 @@ def test_output_path_may_be_a_folder(tmp_path: Path) -> None:
     assert strict_json((tmp_path / "evaluation_results.json").read_bytes())["metrics"]["e.length"] == 1.5
 
 
-def test_an_output_path_that_cannot_be_written_is_said_and_the_run_is_finished(tmp_path: Path) -> None:
+def test_an_output_path_that_cannot_be_written_is_said_and_resuming_the_finished_run_writes_it(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
+    path = tmp_path / "out" / "x.json"
 
     def closing(response: str) -> int:
-        (tmp_path / "out").rmdir()
+        with suppress(OSError):  # a folder with files stays
+            (tmp_path / "out").rmdir()
         return 1
 
     with pytest.raises(
-        RunError, match=r"out/x\.json cannot be written: No such file or directory \(run rows-.* is finished"
+        RunError,
+        match=r"out/x\.json cannot be written: No such file or directory \(run (rows-\S+) is finished\); correct the "
+        r"cause, then write the file with the same Python call and resume='\1'$",
     ):
-        run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=tmp_path / "out" / "x.json")
-    assert only_run(tmp_path).status() == "finished"
+        run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=path)
+    finished = only_run(tmp_path)
+    assert finished.status() == "finished"
+
+    path.parent.mkdir()
+    (path.parent / "other").touch()
+    run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=path, resume=finished.id)
+    assert strict_json(path.read_bytes())["metrics"]["e.e"] == 1
 
 
 def test_results_that_stood_there_stay_when_a_run_fails(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`tunecheck memory run`: from a configuration and an endpoint to scores, and on from where it was cut off."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -155,6 +156,23 @@ def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
     assert "cannot connect to 127.0.0.1:9" in said.err
     assert f"go on with tunecheck memory run --resume {only().id}" in said.err
     assert said.err.count("\n") == 1
+
+
+def test_files_that_cannot_be_written_are_written_by_resuming_the_finished_run(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *BEGIN).code == 0
+    results = only().folder / "memory" / "Small" / "results"
+    shutil.rmtree(results)
+    results.touch()
+
+    said = run(capsys, "--resume", "last")
+    remedy = f"correct the cause, then write the files with tunecheck memory run --resume {only().id}"
+    assert (said.code, said.err.strip().rpartition("; ")[2]) == (1, remedy)
+
+    results.unlink()
+    assert run(capsys, "--resume", "last").code == 0
+    assert (results / "agent" / "master_log.jsonl").is_file()
 
 
 def test_a_run_goes_on_as_begun_and_only_by_this_command(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -297,7 +297,9 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
     try:
         write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
     except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror} (run {result.run_dir.name} is finished)") from error
+        run = Run(result.run_dir)
+        problem = f"{path} cannot be written: {error.strerror or error} (run {run.id} is finished)"
+        raise RunError(f"{problem}; correct the cause, then write the file with {run.resuming()}") from error
 
 
 # -- checking arguments
