@@ -26,11 +26,11 @@ import asyncio
 import inspect
 import math
 import os
-import sysconfig
 import traceback
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -649,12 +649,13 @@ def as_failure(error: BaseException) -> Failure:
     return Failure(kind, text, error.request_id or None, cause)
 
 
-_NOT_USER_CODE = (
-    *{f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")},
-    f"{Path(__file__).parents[2]}{os.sep}",
-    "<",
-)
-"""The beginnings of file names of code that is not the user's: libraries, Tunecheck, and code without a file."""
+@cache
+def _not_user_code() -> tuple[str, ...]:
+    """Return beginnings of file names of code that is not the user's: libraries, Tunecheck, and code without a file."""
+    import sysconfig  # only errors of users' code need it
+
+    libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return (*(f"{folder}{os.sep}" for folder in (*libraries, Path(__file__).parents[2])), "<")
 
 
 def _place_in_user_code(error: BaseException) -> str | None:
@@ -662,6 +663,6 @@ def _place_in_user_code(error: BaseException) -> str | None:
     place = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if not file.startswith(_NOT_USER_CODE):
+        if not file.startswith(_not_user_code()):
             place = f"{Path(file).name}:{line}"
     return place
