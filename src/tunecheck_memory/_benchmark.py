@@ -417,17 +417,17 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         ConfigurationError: The kind's code fails, or returns anything but valid tests with distinct examples.
         TunecheckError: The kind raised this error itself, for example because a call to the generator failed.
     """
-    data_set_place = f"{configuration.path}: the data set {data_set.title!r}"
+    kind_place = f"{configuration.path}: the kind of the data set {data_set.title!r}"
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
         tests: object = data_set.kind.definitions(data_set.examples, context)
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-        raise ConfigurationError(f"{data_set_place} cannot be made: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{kind_place}: definitions() failed: {type(error).__name__}: {error}") from error
 
     if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{data_set_place} cannot be made: definitions() returned {tests!r:.60}, not a list")
+        raise ConfigurationError(f"{kind_place}: definitions() returned {tests!r:.60}, not a list")
 
     by_example: dict[str, MemoryTest] = {}
     for test in tests:
@@ -435,7 +435,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         if problem is None and test.example in by_example:
             problem = f"the kind made two tests with the example {test.example!r}"
         if problem is not None:
-            raise ConfigurationError(f"{data_set_place} cannot be made: {problem}")
+            raise ConfigurationError(f"{kind_place}: definitions() returned an unusable test: {problem}")
         by_example[test.example] = test
     return [*by_example.values()]
 
@@ -534,7 +534,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"the test {definition.id!r}: {name!r} cannot be a file name; choose another name")
+            raise DataError(f"test {definition.id!r}: title or example {name!r} cannot be a file name; rename it")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

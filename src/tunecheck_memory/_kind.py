@@ -108,7 +108,7 @@ class Points:
     def __post_init__(self) -> None:
         """Raise ValueError for points that are not numbers."""
         if not (is_number(self.points) and is_number(self.most)):
-            raise ValueError(f"Points(points, most) needs two numbers, not {self.points!r:.60} and {self.most!r:.60}")
+            raise ValueError(f"Points() needs two finite numbers, not {self.points!r:.60} and {self.most!r:.60}")
 
 
 def is_number(value: object) -> bool:
@@ -412,8 +412,9 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
     except ConfigurationError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigurationError(f"the data set {kind.name!r} fails with its arguments: {reason}") from error
+        raise ConfigurationError(
+            f"the kind {kind.name!r} fails with its arguments ({type(error).__name__}: {error}); correct either"
+        ) from error
 
 
 def shipped_kind(title: str) -> type[Kind] | None:

@@ -175,11 +175,11 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
     ("grader", "words"),
     [
         (HIDDEN, "`source` contains invisible characters"),
-        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "'${' would begin a reference"),
-        ({**SCORE, "model": "x ${env:HOME}"}, "'${' would begin a reference"),
+        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "parameters contain '${', a prompt file's markup"),
+        ({**SCORE, "model": "x ${env:HOME}"}, "parameters contain '${', a prompt file's markup"),
         (
             {**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]},
-            "'system:' has a meaning of its own",
+            "'system:', a prompt file's markup",
         ),
         ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 262,144 characters"),
     ],

@@ -170,8 +170,8 @@ class World:
             raise
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             raise ConfigurationError(
-                f"world.yaml: {' and '.join(simulators)} cannot start from the entries in `configurations` "
-                f"({type(error).__name__}: {error}); correct these entries"
+                f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations` "
+                f"({type(error).__name__}: {error}); correct or add the simulators' entries there"
             ) from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:

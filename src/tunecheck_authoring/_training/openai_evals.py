@@ -184,8 +184,8 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts = [(each.role.replace("developer", "system"), _text(each.content)) for each in messages]
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
-    if misread := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"{misread[0].strip()!r} has a meaning of its own in a prompt file; write this judge by hand")
+    if found := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
+        raise ValueError(f"`input` or `labels` contain {found[0].strip()!r}, a prompt file's markup; reword this line")
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
@@ -205,7 +205,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
     if "${" in head:
-        raise ValueError("'${' would begin a reference in a prompt file; write this judge by hand")
+        raise ValueError("the grader's labels, model or parameters contain '${', a prompt file's markup; replace it")
     return f"---\n{head}---\n{body}\n"
 
 
@@ -220,7 +220,7 @@ def _jinja(found: re.Match[str]) -> str:
         return "{{ item" + "".join(f"[{dumps(step).decode()}]" for step in steps) + " }}"
 
     if steps not in (["output_text"], ["output_tools"]):
-        raise ValueError(f"a judge has no variable {found[0]}; use sample.output_text or sample.output_tools")
+        raise ValueError(f"a judge cannot use the variable {found[0]}; use sample.output_text or sample.output_tools")
     return "{{ response }}"
 
 
@@ -232,7 +232,7 @@ def _text(content: JSON) -> str:
     """
     texts = content_parts({"content": content})
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a part of a message is not text, but for example an image; write this judge by hand")
+        raise ValueError("a message's `content` has a part that is not text, such as an image; remove this part")
     return "".join(map(str, texts))
 
 
