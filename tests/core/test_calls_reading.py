@@ -113,10 +113,10 @@ def openai(arguments: object, name: object = "f") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"a": float("inf")}, "call 1 ('f'): inf is not a JSON number"),
-        ({"a": object()}, "call 1 ('f'): a value of type object has no JSON form"),
-        ({1: "a", "1": "b"}, "call 1 ('f'): the key '1' is given twice in one object"),
-        ({None: "a"}, "call 1 ('f'): an object's key must be text, not null"),
+        ({"a": float("inf")}, "the arguments of call 1 ('f') are unreadable: inf is not a JSON number"),
+        ({"a": object()}, "the arguments of call 1 ('f') are unreadable: a value of type object has no JSON form"),
+        ({1: "a", "1": "b"}, "the arguments of call 1 ('f') are unreadable: the key '1' is given twice in one object"),
+        ({None: "a"}, "the arguments of call 1 ('f') are unreadable: an object's key must be text, not null"),
     ],
 )
 def test_a_broken_call_is_no_call_with_a_problem_that_says_what_and_where(arguments: object, problem: str) -> None:
@@ -178,7 +178,7 @@ def test_a_value_that_grows_without_end_is_a_problem() -> None:
         grown = [grown, grown]
     assert (
         read_calls(openai({"a": grown})).problem
-        == "call 1 ('f'): a value contains more than 200,000 values at all levels"
+        == "the arguments of call 1 ('f') are unreadable: the arguments contain more than 200,000 values at all levels"
     )
     assert read_calls(grown) == Reading()
 
@@ -188,7 +188,9 @@ def test_a_text_longer_than_what_is_read_is_a_problem_only_where_it_announces_a_
     assert read_calls(prose + "y").problem is None
     for call in ('<tool_call>{"name": "f"}', '{"tool_uses": [', "[f(a='"):
         text = call + prose
-        assert read_calls(text).problem == f"the text has {len(text)} characters, but at most 1000000 are read"
+        assert (
+            read_calls(text).problem == f"the text with calls has {len(text)} characters, but at most 1000000 are read"
+        )
 
 
 def test_more_calls_than_are_read_are_a_problem() -> None:
@@ -219,7 +221,10 @@ def test_objects_that_raise_at_every_touch_raise_nothing_here() -> None:
     assert read_calls(Lying()).calls == ()
     assert read_calls(Hostile(name="f", arguments={})).calls == ()
     assert read_calls([Lying(), Hostile(a=1)]).calls == ()
-    assert read_calls(openai({"a": Lying()})).problem == "call 1 ('f'): a value of type Lying has no JSON form"
+    assert (
+        read_calls(openai({"a": Lying()})).problem
+        == "the arguments of call 1 ('f') are unreadable: a value of type Lying has no JSON form"
+    )
 
 
 def test_values_of_subclasses_become_plain_values() -> None:

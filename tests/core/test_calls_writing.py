@@ -145,7 +145,7 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
         (
             FunctionCall("f", {"a": float("nan")}),
             "openai",
-            "the arguments of 'f' cannot be used: nan is not a JSON number",
+            "the call of 'f' cannot be written: nan is not a JSON number",
         ),
         (FunctionCall(" "), "openai", "a call cannot be named ' ': write"),
         (FunctionCall("two words"), "bfcl_text", "the name 'two words' is not valid in Python"),

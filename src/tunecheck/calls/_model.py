@@ -205,7 +205,7 @@ def find_close(text: str, start: int) -> int | None:
 def check_size(text: str) -> None:
     """Raise UnreadableError if a text is too long to be read as calls."""
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError(f"the text has {len(text)} characters, but at most {MAX_CHARACTERS} are read")
+        raise UnreadableError(f"the text with calls has {len(text)} characters, but at most {MAX_CHARACTERS} are read")
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -246,9 +246,9 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     if isinstance(value, (dict, list, tuple)):
         budget[0] -= len(value)
         if depth >= MAX_DEPTH:
-            raise UnreadableError(f"a value is nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableError(f"the arguments are nested deeper than {MAX_DEPTH} levels")
         if budget[0] < 0:
-            raise UnreadableError(f"a value contains more than {MAX_VALUES:,} values at all levels")
+            raise UnreadableError(f"the arguments contain more than {MAX_VALUES:,} values at all levels")
 
         if isinstance(value, dict):
             return _exact_object(value, budget, depth + 1)
@@ -298,7 +298,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
     value, end = decode_at(text, skip_space(text, 0), max_depth)
     end = skip_space(text, end)
     if end < len(text):
-        raise UnreadableError(f"unexpected text after the JSON value, at {place(text, end)}")
+        raise UnreadableError(f"the text of a call or reply must be one JSON value, but goes on at {place(text, end)}")
     return value
 
 
@@ -527,7 +527,7 @@ def _check_call(call: FunctionCall) -> FunctionCall:
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
-        raise ValueError(f"the arguments of {quoted(call.name)} cannot be used: {error}") from None
+        raise ValueError(f"the call of {quoted(call.name)} cannot be written: {error}") from None
     assert isinstance(arguments, dict)
     return FunctionCall(call.name, arguments, call.id)
 

@@ -395,7 +395,7 @@ def _add_answer(turns: Turns, message: Record, *, trained: bool) -> None:
     called = {key: value for key in _CALL_KEYS if (value := message.get(key))}
     reading = read_calls({"role": "assistant", **called}) if called else Reading()
     if reading.problem is not None:
-        raise turns.error(reading.problem)
+        raise turns.error(f"a call cannot be read: {reading.problem}")
 
     kept: Record = {key: value for key, value in message.items() if key not in _READ and value is not None}
     turns.answer(text, reading.calls, kept, trained=trained)

@@ -227,7 +227,8 @@ class CallCollector:
         try:
             parsed = _parse_arguments(arguments)
         except UnreadableError as error:
-            raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
+            problem = f"the arguments of call {len(self.calls) + 1} ({quoted(name)}) are unreadable: {error}"
+            raise UnreadableError(problem) from None
 
         if name == PARALLEL:
             uses = parsed.get("tool_uses")
@@ -265,7 +266,7 @@ class CallCollector:
 def failed_reading(text: str, collector: CallCollector, error: UnreadableError | RecursionError) -> Reading:
     """Return the reading of a text with an unreadable call: the calls before it, and the error as its problem."""
     if isinstance(error, RecursionError):  # the stack was nearly full before the text was read
-        error = UnreadableError("the text is nested too deeply")
+        error = UnreadableError("the text with the calls is nested too deeply")
     begin = "the last call is cut off: " if isinstance(error, CutOffError) else ""
     problem = f"{begin}{' '.join(str(error).split())}"[:_MAX_PROBLEM]
     return replace(collector.reading(), text=text, problem=problem, cause=error.cause)
@@ -295,14 +296,11 @@ def _parse_arguments(value: object) -> dict[str, JSON]:
 
     if isinstance(value, str):
         check_size(value)
-        try:
-            parsed = decode(value, MAX_DEPTH)
-        except UnreadableError as error:
-            raise UnreadableError(f"in the arguments, {error}") from None
+        parsed = decode(value, MAX_DEPTH)
         parsed = {} if parsed is None else parsed
     else:
         parsed = exact(value)
 
     if not isinstance(parsed, dict):
-        raise UnreadableError(f"the arguments are {kind_of(parsed)}, not an object")
+        raise UnreadableError(f"a call's arguments must be an object, not {kind_of(parsed)}")
     return parsed

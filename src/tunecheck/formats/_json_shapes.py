@@ -337,7 +337,7 @@ def _as_list(value: object, key: str) -> Iterable[object]:
     if value is None or value == "":
         return ()
     if not isinstance(value, (list, tuple)):
-        raise UnreadableError(f"`{key}` is {kind_of(value)}, not a list")
+        raise UnreadableError(f"`{key}` of the response is {kind_of(value)}, not a list")
     return value
 
 

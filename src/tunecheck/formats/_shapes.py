@@ -393,7 +393,7 @@ class GlaiveCalls:
             arguments, end = decode_at(text, opening.end()) if opening["empty"] is None else (None, opening.end())
             closing = _GLAIVE_END.match(text, end)
             if not closing:
-                raise UnreadableError(f"expected an apostrophe and '}}' at {place(text, end)}")
+                raise UnreadableError(f"a call's arguments must end with an apostrophe and '}}', at {place(text, end)}")
         except UnreadableError:
             if "\\'" not in text:  # invalid in JSON, but not in Python's texts
                 raise

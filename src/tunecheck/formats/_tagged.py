@@ -304,7 +304,7 @@ class TreeCalls(HeadedCalls):
             if tag[0] == closing and not properties and not items:
                 return self._leaf(text[start : tag.start()], schema, depth), tag.end()
             if text[position : tag.start()].strip():
-                raise UnreadableError(f"unexpected text between arguments at {place(text, position)}")
+                raise UnreadableError(f"unexpected text between the arguments of a call at {place(text, position)}")
             if tag[0] == closing:
                 # Beside items, other elements do not count.
                 return items or properties, tag.end()
