@@ -625,8 +625,8 @@ def _plain_types(node: JSON, keyword: str = "") -> JSON:
         return _TYPE_NAMES.get(node, node) if keyword == "type" else node
     if isinstance(node, list) and keyword == "type":
         # JSON Schema forbids duplicates, which `list` and `tuple` would become.
-        kinds = (_plain_types(kind, keyword) for kind in node)
-        return [*{repr(kind): kind for kind in kinds}.values()]
+        names = (_plain_types(name, keyword) for name in node)
+        return [*{repr(name): name for name in names}.values()]
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):
@@ -634,6 +634,5 @@ def _plain_types(node: JSON, keyword: str = "") -> JSON:
     # The keys may be names, such as a property's name `default`, and no keywords.
     if keyword in (*_NAMED, *_DEFINITIONS):
         return {name: _plain_types(value) for name, value in node.items()}
-    return {
-        key: _plain_types(value, key) for key, value in node.items() if key != "type" or "any" not in _type_names(node)
-    }
+    kinds = _type_names(node)
+    return {key: _plain_types(value, key) for key, value in node.items() if key != "type" or "any" not in kinds}

@@ -207,21 +207,7 @@ def load(candidate: Candidate) -> object:
         MissingExtraError: it needs a package that is not installed.
         PluginError: its code does not load.
     """
-    # Say which extra is missing before an import fails in the middle of the plug-in.
-    plugin = candidate.plugin
-    if plugin is not None and plugin.extra is not None and not all(map(_is_installed, plugin.requires)):
-        raise _missing_extra(candidate, plugin)
-    return _load(candidate)
-
-
-def _is_installed(module: str) -> bool:
-    """Return whether a module can be found; `acme.sub` is in a package, which is imported to find it."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-    except (Exception, SystemExit):  # noqa: BLE001 - the package's code fails, which loading the extension reports
-        return True
+    return _load(candidate, check_requirements=True)
 
 
 def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExtraError:
@@ -230,20 +216,26 @@ def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExt
     return MissingExtraError(feature, str(plugin.extra), plugin.distribution)
 
 
-def _load(candidate: Candidate) -> object:
+def _load(candidate: Candidate, *, check_requirements: bool = False) -> object:
     """Load an extension.
 
     Raises:
-        MissingExtraError: a package of the plug-in's extra is missing.
+        MissingExtraError: a package of the plug-in's extra is missing; with `check_requirements`, any of those that the
+            plug-in requires, else only one that the extension imports.
         PluginError: loading raised any other error.
     """
-    plugin = candidate.plugin
+    # Only a plug-in with an extra can lack its packages.
+    plugin = candidate.plugin if candidate.plugin and candidate.plugin.extra else None
     try:
+        # Say which extra is missing before an import fails in the middle of the plug-in. Finding a module of a package
+        # imports the package, which may fail.
+        if check_requirements and plugin is not None and not all(map(find_spec, plugin.requires)):
+            raise _missing_extra(candidate, plugin)
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
-        if isinstance(error, ModuleNotFoundError) and plugin is not None and plugin.extra is not None:
+        if isinstance(error, ModuleNotFoundError) and plugin is not None:
             raise _missing_extra(candidate, plugin) from error
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise PluginError(f"plug-in {candidate.name!r} ({candidate.origin}) does not load: {reason}") from error
