@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Unpack
 
-from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, RunError, evaluate
+from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, evaluate
 from tunecheck.datasets import Dataset
 from tunecheck.endpoints import ReplayEndpoint
 from tunecheck.episodes import BY_STEP, REASONING, CallMode, ConversationTarget, RowVerdict, mode_of
@@ -99,11 +99,8 @@ def run_bfcl(
 
     run, folder = Run(result.run_dir), result.run_dir / FOLDER
     result_files = RunFiles(folder, target.name)
-    try:
+    with run.writing(folder):
         result_files.write(run.rows())
-    except OSError as error:
-        problem = f"the run is complete, but {folder} cannot be written: {error.strerror or error}"
-        raise RunError(f"{problem}; correct the cause, then write the files with {run.resuming()}") from error
 
     scorer = LeaderboardScorer(find_bfcl(data), compat=True, names=names)
     return BfclOutcome(result, target.name, result_files.scores(scorer, mode) if result_files.files else None)

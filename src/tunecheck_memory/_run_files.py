@@ -222,15 +222,12 @@ def write_run_files(
 
     by_id = {definition.id: definition for definition in suite.definitions}
     folders = []
-    try:
+    with run.writing(benchmark):
         for trial, state in states.items():
             scored = {test.id: test for test in tests if test.trial == trial}
             folders.append(agent_folder(benchmark, target.name, trial))
             write_results(folders[-1], events[trial], state, by_id, scored, _costs(usage, repeat))
         write_file(run.folder / FOLDER / "summary.json", dumps_readably(figures))
-    except OSError as error:
-        problem = f"{benchmark}: run {run.id} is finished, but its files cannot be written: {error.strerror or error}"
-        raise RunError(f"{problem}; correct the cause, then write the files with {run.resuming()}") from error
 
     return figures, folders
 

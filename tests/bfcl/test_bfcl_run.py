@@ -101,9 +101,9 @@ def test_result_files_that_cannot_be_written_are_written_by_resuming_the_finishe
     (folder / "bfcl").touch()
 
     said = run(workspace, "--resume", folder.name)
-    remedy = f"correct the cause, then write the files with tunecheck bfcl run --resume {folder.name}"
+    remedy = f"correct the cause, then write it with tunecheck bfcl run --resume {folder.name}"
     assert (said.code, said.err.strip().rpartition("; ")[2]) == (1, remedy)
-    assert said.err.startswith("error: the run is complete, but ")
+    assert said.err.startswith(f"error: run {folder.name} is finished, but ")
 
     (folder / "bfcl").unlink()
     assert run(workspace, "--resume", folder.name).code == 0

@@ -184,8 +184,8 @@ def test_an_output_path_that_cannot_be_written_is_said_and_resuming_the_finished
 
     with pytest.raises(
         RunError,
-        match=r"out/x\.json cannot be written: No such file or directory \(run (rows-\S+) is finished\); correct the "
-        r"cause, then write the file with the same Python call and resume='\1'$",
+        match=r"run (rows-\S+) is finished, but \S+out/x\.json cannot be written: No such file or directory; "
+        r"correct the cause, then write it with the same Python call and resume='\1'$",
     ):
         run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=path)
     finished = only_run(tmp_path)

@@ -167,7 +167,7 @@ def test_files_that_cannot_be_written_are_written_by_resuming_the_finished_run(
     results.touch()
 
     said = run(capsys, "--resume", "last")
-    remedy = f"correct the cause, then write the files with tunecheck memory run --resume {only().id}"
+    remedy = f"correct the cause, then write it with tunecheck memory run --resume {only().id}"
     assert (said.code, said.err.strip().rpartition("; ")[2]) == (1, remedy)
 
     results.unlink()

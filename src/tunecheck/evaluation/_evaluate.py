@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, Unpack, runtim
 from msgspec import structs
 
 from tunecheck import plugins
-from tunecheck._errors import ConfigurationError, PluginError, RunError
+from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Target, UserCalls
 from tunecheck._trust import Trust
@@ -294,12 +294,8 @@ def _write_output(path: Path | None, result: EvaluationResult) -> None:
         return
 
     url = result["studio_url"]
-    try:
+    with Run(result.run_dir).writing(path):
         write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
-    except OSError as error:
-        run = Run(result.run_dir)
-        problem = f"{path} cannot be written: {error.strerror or error} (run {run.id} is finished)"
-        raise RunError(f"{problem}; correct the cause, then write the file with {run.resuming()}") from error
 
 
 # -- checking arguments

@@ -227,6 +227,18 @@ class Run:
         options = [*(["--all"] if all_rows else []), *(self.place if folder_option is None else folder_option)]
         return command_line(["tunecheck", *command.split(), "--resume", self.id, *options])
 
+    @contextlib.contextmanager
+    def writing(self, path: Path) -> Iterator[None]:
+        """Within this block, which writes a file or folder of the finished run, turn an OSError into a RunError.
+
+        Its message says how to write the path again.
+        """
+        try:
+            yield
+        except OSError as error:
+            problem = f"run {self.id} is finished, but {path} cannot be written: {error.strerror or error}"
+            raise RunError(f"{problem}; correct the cause, then write it with {self.resuming()}") from None
+
     @property
     def place(self) -> list[str]:
         """The option that locates the folder of runs; empty for the default folder."""
