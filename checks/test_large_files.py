@@ -29,7 +29,7 @@ def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(
     said = limited(foreign.parents[1], "score", "foreign", "--evaluators", "bleu")
     assert (said.code, said.err.count("\n")) == (code, 1), said
     assert why in said.err
-    assert ("a line is longer than 256 MB" in said.err) == (file == "journal.jsonl")
+    assert ("a line of the file is longer than 256 MB" in said.err) == (file == "journal.jsonl")
 
 
 _MEASURE = """

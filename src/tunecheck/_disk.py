@@ -129,7 +129,7 @@ def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     """
     for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
         if len(line) == MOST_IN_A_LINE:
-            raise OSError(errno.EFBIG, f"a line is longer than {MOST_IN_A_LINE >> 20} MB: shorten the line")
+            raise OSError(errno.EFBIG, f"a line of the file is longer than {MOST_IN_A_LINE >> 20} MB: shorten the line")
         yield line
 
 

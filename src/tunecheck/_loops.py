@@ -107,7 +107,7 @@ class Threads(ThreadPoolExecutor):
         call: Call[T] = Call(partial(fn, *args, **kwargs) if args or kwargs else cast("Callable[[], T]", fn))
         with self._lock:
             if self._closed:
-                raise RuntimeError("no call can start after `shutdown`: create new threads")
+                raise RuntimeError("no call can start after `shutdown`: create another `Threads`")
             self._work.put(call)
             self._idle -= 1
             self._start_where_needed()

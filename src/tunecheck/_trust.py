@@ -112,7 +112,7 @@ class Trust:
         """
         naming_file, shown = self._short_path(self.named_by or path), command_line([self._short_path(path)])
         return UntrustedError(
-            f"{naming_file} {use}, but your command does not name that file: allow this once with --trust {shown}, "
+            f"{naming_file} {use}, which needs your consent: allow this once with --trust {shown}, "
             f"or with `tunecheck trust {shown}` until the content changes"
         )
 
@@ -139,7 +139,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
 
     if not files or len(files) > _MOST_FILES:
         problem = f"over {_MOST_FILES:,} files: trust a smaller folder" if files else "no files: name another path"
-        raise ConfigurationError(f"{path} has {problem}")
+        raise ConfigurationError(f"{path} cannot be trusted, because it has {problem}")
     try:
         folder = _records_folder()
         for private in (folder.parent, folder):  # `mode` does not hold for parents

@@ -97,7 +97,7 @@ def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(shelf: Path) -> N
 
 def test_a_data_set_of_conversations_needs_somebody_who_answers(shelf: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match="shelf: the target 'conversation' needs an endpoint: give one as target"
+        ConfigurationError, match="shelf: target 'conversation' needs an endpoint: pass --endpoint or target=…"
     ):
         evaluated(declared(shelf, 1), None)
 

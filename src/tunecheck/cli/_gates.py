@@ -140,14 +140,14 @@ class Gate:
         if self.metric.startswith(CAUSE_METRIC):
             code = self.metric.removeprefix(CAUSE_METRIC)
             if code not in causes():
-                raise self._error(f"there is no cause {code!r}{did_you_mean(code, causes())}")
+                raise self._error(f"there is no cause of failures {code!r}{did_you_mean(code, causes())}")
         elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
             raise self._error(f"no evaluator of this run computes {self.metric!r}{hint}")
 
         # The values of a column are known only after the run.
         if self.group is not None and "=" not in self.group and self.group not in ROW_KINDS:
-            raise self._error(f"there is no group {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
+            raise self._error(f"there is no group of rows {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
 
     def _error(self, problem: str) -> ConfigurationError:
         return ConfigurationError(f"--fail-under {str(self)!r}: {problem}")
@@ -164,7 +164,7 @@ class Gate:
         percent = str(self).replace(" ", "") + "%"
         share = str(replace(self, required=self.required / 100)).replace(" ", "")
         remedy = f"write '{percent}' or '{share}'" if 1 < self.required <= 100 else "write a number from 0 to 1"
-        raise self._error(f"{self.metric} lies between 0 and 1, not at {self.required:g}: {remedy}")
+        raise self._error(f"{self.metric} lies between 0 and 1, so {self.required:g} is out of range: {remedy}")
 
     def _is_share(self, evaluators: Mapping[str, object]) -> bool:
         """Return True if the gate's metric lies between 0 and 1.

@@ -298,7 +298,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
     `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
     name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets --judge, which need consent:
-    give these options in the command, or accept all with:  tunecheck … --trust /tmp/team.yaml`
+    type them, or accept all with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -314,8 +314,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     ]
     if flags:
         command = f"{invocation.typed} {command_line(['--trust', place])}"
-        problem = f"{owner} sets {', '.join(flags)}, which need consent"
-        raise UntrustedError(f"{problem}: give these options in the command, or accept all with:  {command}")
+        sets = ", ".join(flags)
+        raise UntrustedError(f"{owner} sets {sets}, which need consent: type them, or accept all with:  {command}")
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:

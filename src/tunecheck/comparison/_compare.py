@@ -126,7 +126,7 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
         raise ConfigurationError(f"margin must be a finite number of 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
-        raise ConfigurationError(f"rows, the most rows of a list, must be 0 or more, not {settings.rows!r}")
+        raise ConfigurationError(f"rows (the most rows in a list) must be 0 or more, not {settings.rows!r}")
 
     for name, margin in settings.guards.items():
         if not 0 <= margin < math.inf:

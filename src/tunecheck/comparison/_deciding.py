@@ -203,7 +203,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise ConfigurationError(f"{name} cannot decide an early stop without a range: declare the metric's range")
+            raise ConfigurationError(f"{name} has no range, so it cannot stop a run early: declare the metric's range")
 
         worst, best = bounds if column.higher_is_better else bounds[::-1]
         if margin is not None and margin >= abs(best - worst):

@@ -95,7 +95,7 @@ class ChatEndpoint(HttpEndpoint[C]):
             ConfigurationError: the definition has a request template, which only works for chats.
         """
         if self._template is not None:
-            raise ConfigurationError(f"endpoint {self.name!r} has a template only for chats: leave out `request`")
+            raise ConfigurationError(f"`request` of endpoint {self.name!r} is for chats, not {operation}: leave it out")
 
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}

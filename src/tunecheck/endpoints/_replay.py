@@ -331,7 +331,7 @@ def _keys(record: Mapping[str, JSON], place: str = "") -> list[bytes]:
             raise errors.DataError(f"{place}: the record's messages cannot be compared with a row's: {error}") from None
 
     if not keys:
-        raise errors.DataError(f"{place}: the record has no id and no messages: add those of its row")
+        raise errors.DataError(f"{place}: the record has no id and no messages: add the id or the messages of its row")
     return keys
 
 

@@ -220,7 +220,7 @@ def _prepare(
     # Without the caller's target, the data set names one, or has the answers (None).
     declared = dataset.defaults.target
     if target is None and is_driver(declared):
-        raise ConfigurationError(f"{dataset.name}: the target {declared!r} needs an endpoint: give one as target")
+        raise ConfigurationError(f"{dataset.name}: target {declared!r} needs an endpoint: pass --endpoint or target=…")
     chosen = declared if target is None else target
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=data_trust if target is None else trust)

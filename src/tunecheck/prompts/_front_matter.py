@@ -59,14 +59,14 @@ class PromptFolder:
         if self._path is None:
             raise ValueError(f"{file!r} cannot be read, as a prompt given as text has no folder: use a prompt file")
         if self._files_left == 0:
-            raise ValueError(f"{file!r} is over the limit of {_MOST_FILES} files for a prompt: name fewer files")
+            raise ValueError(f"with {file!r}, the prompt has more than {_MOST_FILES} files: name fewer files")
 
         # One byte more than allowed shows that the file is too large, without reading it whole.
         content = _read_start(self._path, file, min(most, self._bytes_left) + 1)
         if len(content) > most:
             raise ValueError(f"{file!r} is larger than {most >> 10} KiB: use a smaller file")
         if len(content) > self._bytes_left:
-            raise ValueError(f"{file!r} is over the limit of {_MOST_BYTES >> 20} MB for a prompt's files: shrink them")
+            raise ValueError(f"with {file!r}, the prompt's files exceed {_MOST_BYTES >> 20} MB together: shrink them")
 
         self._files_left -= 1
         self._bytes_left -= len(content)

@@ -235,7 +235,7 @@ class Prompt:
                 value = plain(values[name], path=name) if name in values else item.default
                 bound[name] = value if item.insert is None else item.insert(value)
             except TypeError as error:
-                raise PromptRenderError(f"{self.source}: the input {error}") from None
+                raise PromptRenderError(f"{self.source}: an input does not fit: {error}") from None
         return bound
 
     def __repr__(self) -> str:

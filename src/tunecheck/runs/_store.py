@@ -129,7 +129,7 @@ class Run:
         """
         problem = irregular_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
-            raise ConfigurationError(f"run {self.id} cannot be used: {problem}: put a regular file in its place")
+            raise ConfigurationError(f"run {self.id} cannot be used ({problem}): put a regular file there instead")
 
         manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json: restore this file")
         files.check_first_record(self.journal)

@@ -218,7 +218,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
-        raise ConfigurationError(f"{given.config}: `results_dir` cannot be remote here: type --results-dir az://…")
+        raise ConfigurationError(f"{given.config}: `results_dir` in a file must be local: type --results-dir az://…")
 
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give only one of them")
@@ -450,7 +450,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     if command != Options.command:
         starter = "Python code" if command is None else f"`tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
-        raise ConfigurationError(f"run {run.id} comes from {starter}: name its evaluators with --evaluators {names}")
+        raise ConfigurationError(f"run {run.id} of {starter} has no default evaluators: give --evaluators {names}")
 
     inherited = ("set", "names", "mapping", "judge", "prices")
     recorded = running.options_of_run(options, run, trust, invocation, among=inherited)
