@@ -211,7 +211,7 @@ def test_the_first_parameter_without_a_value_is_named_whatever_the_order_of_the_
 
 def test_a_text_that_is_the_name_of_a_column_is_refused_as_a_constant(tmp_path: Path) -> None:
     config = {"e": {"column_mapping": {"ground_truth": "answer"}}}
-    with pytest.raises(ConfigurationError, match=r"to use the column, write '\$\{data\.answer\}'"):
+    with pytest.raises(ConfigurationError, match=r"is a fixed text, not a column: write '\$\{data\.answer\}'"):
         run(tmp_path, [{"answer": "x"}], evaluators={"e": lambda ground_truth: {"n": 1}}, evaluator_config=config)
 
 

@@ -93,7 +93,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError("--mapping target.… has no effect here: map columns of --labels with ${data.…}")
+        raise ConfigurationError("--mapping target.… has no effect on --labels: map their columns with ${data.…}")
 
     return run_calibration(
         labels=labels,

@@ -153,7 +153,7 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
         remedy = "to compare them anyway, add --pair-by id" if base.named and new.named else ""
         ids = plural(len(shared), "id")
-        return NothingPairsError(f"{runs} share no row: {ids} in both, but with different content ({example})", remedy)
+        return NothingPairsError(f"{runs} share {ids}, but no row of the same content ({example})", remedy)
 
     examples = " and ".join(repr(table.items.ids[0][:100]) for table in (base, new))
     return NothingPairsError(f"{runs} share no row: the ids differ, such as {examples}; compare runs of the same data")

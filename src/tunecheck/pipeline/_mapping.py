@@ -56,7 +56,7 @@ def _parse_value(value: object, parameter: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         if isinstance(value, str) and value.startswith(("data.", "target.")):
             shown = value[:200]
-            raise ConfigurationError(f"{parameter}: {shown!r} is a fixed text: to use the column, write '${{{shown}}}'")
+            raise ConfigurationError(f"{parameter}: {shown!r} is a fixed text, not a column: write '${{{shown}}}'")
 
         try:
             return Constant(plain(value))
@@ -198,7 +198,7 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
             _check_reference(mapped, parameter, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
             raise ConfigurationError(
-                f"{parameter}: {mapped.value!r} is a fixed text: to use the column, write '${{data.{mapped.value}}}'"
+                f"{parameter}: {mapped.value!r} is a fixed text, not a column: write '${{data.{mapped.value}}}'"
             )
 
     if target_columns is None:
