@@ -147,7 +147,7 @@ class Gate:
 
         # The values of a column are known only after the run.
         if self.group is not None and "=" not in self.group and self.group not in ROW_KINDS:
-            raise self._error(f"there is no group of rows {self.group!r}{did_you_mean(self.group, ROW_KINDS)}")
+            raise self._error(f"there is no group of rows {self.group!r}: write call, answer or COLUMN=VALUE")
 
     def _error(self, problem: str) -> ConfigurationError:
         return ConfigurationError(f"--fail-under {str(self)!r}: {problem}")
