@@ -189,7 +189,7 @@ class FailedRows:
                 conversation = ExpectedConversation(data, self._backends)
                 found = [conversation.differing(target, turn)] if self._single else conversation.from_turn(turn)
             if not found:
-                raise UnusableRowError("no call is expected in the turn that failed")
+                raise UnusableRowError("the failed turn and the turns after it have no expected call")
         except UnusableRowError as error:
             self._report.left_out[str(error)] += 1
             return []
@@ -328,7 +328,7 @@ class ExpectedConversation:
                 wrong = [call for call in actual if call not in self._truth[turn]]
                 reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
                 return replace(example, actual_reply=reply)
-        raise UnusableRowError("the model made every expected call, so there is no call to prefer")
+        raise UnusableRowError("the model made every expected call of the turn, so there is no pair to learn from")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
         """Yield an example for each expected call, with its turn.
@@ -652,7 +652,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     known = run.manifest().dataset
     if not known.path:
         raise ConfigurationError(
-            f"--leave-test-set: run {run.id} has no data file, so the other rows are unknown; give --no-test-set"
+            f"--leave-test-set: run {run.id} has no data file to remove exported rows from; give --no-test-set"
         )
 
     dataset = open_dataset(known.path, number_ids=True)

@@ -182,7 +182,7 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
             raise ConfigurationError(
-                f"--env {name}: the value may be a secret that job.yml shows; use --identity and auth: {{type: entra}}"
+                f"--env {name}: job.yml would show this possible secret; use --identity and auth: {{type: entra}}"
             )
 
         variables[name] = value

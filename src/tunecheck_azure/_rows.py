@@ -318,10 +318,10 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
                 gaps |= {number for number, value in enumerate(values) if value != value}
         counts += [f"{name!r} {len(gaps):,}"] if gaps else []
     if counts:
-        effect = "means exclude these rows; pass rates count these rows as not passed"
         file = run_dir / "eval_results.jsonl"
         _LOG.warning(
-            f"rows with a NaN metric (of {len(rows):,}): {', '.join(counts)} ({effect}; for errors, see {file})"
+            f"metrics are NaN in some of {len(rows):,} rows (by evaluator: {', '.join(counts)}); means exclude these "
+            f"rows, and pass rates count these rows as not passed; for errors, see {file}"
         )
 
 

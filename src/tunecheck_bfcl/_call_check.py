@@ -189,7 +189,7 @@ def _documents(row: Columns) -> dict[str, object]:
     """
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
-        raise UnusableAnswerError("the columns `functions` and `declared` must be lists of function documents")
+        raise UnusableAnswerError("the columns `functions` and `declared` must be lists of function definitions")
 
     # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]

@@ -309,7 +309,7 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
     """
     if mode == "text":
         if not isinstance(result, str):
-            raise UndecodableError("the result must be text, because the mode is text")
+            raise UndecodableError("the answer must be text, because the model was asked to write calls as text")
         if language == "python":
             return list(decode_text(result))
         try:
@@ -319,7 +319,7 @@ def decode_answer(result: object, mode: CallMode, language: str) -> list[object]
 
     # A text passes here and fails as a list of characters, as on the leaderboard. An empty text has no calls.
     if not isinstance(result, (list, dict, str)):
-        raise UndecodableError("the result is not a list of calls")
+        raise UndecodableError("the answer is not a list of calls")
     return [_decode_call(item) for item in result]
 
 

@@ -352,8 +352,8 @@ def _read_whole(path: Path) -> _Log:
     log = _read_until_damage(path)
     if log.problem is not None:
         raise RunError(
-            f"{path}: {log.problem}; restore the file, cut off the damage with --accept-damage (accept_damage=True), "
-            "or start a new run with --fresh"
+            f"{path}: the log is damaged ({log.problem}); restore the file, cut off the damage with --accept-damage "
+            "(accept_damage=True), or start a new run with --fresh"
         )
     return log
 

@@ -131,7 +131,7 @@ def _read(run: Run, path: Path) -> UploadFile:
     # Without a key file, this user has no signature to compare.
     if file.uploads and not plugins.is_signed(content, file.signature) and plugins.signature(content) is not None:
         raise ConfigurationError(
-            f"{path}: another user wrote this record of uploads, or the run or this file was changed or moved; "
+            f"{path}: another user wrote this record of uploads, the file was edited, or the run's folder was moved; "
             "delete the file to upload the run again as a new run"
         )
     return file
@@ -632,7 +632,7 @@ def checked_id(step: UploadStep, value: object) -> str:
         UploadError: the value is missing, or no such id.
     """
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise UploadError(step, "the service's reply has no valid id; check the service's address", unsure=True)
+        raise UploadError(step, "the upload service's reply has no valid id; check the service's address", unsure=True)
     return value
 
 

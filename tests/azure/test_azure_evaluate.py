@@ -47,8 +47,10 @@ def test_the_log_says_how_many_rows_have_a_metric_that_is_nan(tmp_path: Path, ca
     evaluators = {"e": picky, "f": length, "g": lambda response: {"n": next(numbers)}, "h": lambda response: 1 / 0}
     result = evaluate(tmp_path, evaluators=evaluators)
     (line,) = caplog.messages
-    assert line.startswith("rows with a NaN metric (of 3): 'e' 1, 'g' 1, 'h' 3 (means exclude these rows")
-    assert line.endswith(f"see {result.run_dir}/eval_results.jsonl)")
+    assert line.startswith(
+        "metrics are NaN in some of 3 rows (by evaluator: 'e' 1, 'g' 1, 'h' 3); means exclude these rows"
+    )
+    assert line.endswith(f"see {result.run_dir}/eval_results.jsonl")
 
 
 @dataclasses.dataclass

@@ -51,7 +51,7 @@ def test_an_id_that_could_lead_elsewhere_is_not_recorded(
 ) -> None:
     step, shape = CREATED[kind]
     text = refusal(fake, run, kind, step, lambda _: reply(shape(id_)), monkeypatch)
-    assert "create the run: the service's reply has no valid id" in text
+    assert "create the run: the upload service's reply has no valid id" in text
     recorded = (run.folder / "upload.json").read_text("utf-8")
     assert '"run_id"' not in recorded
     assert "x" * 300 not in recorded
@@ -179,7 +179,7 @@ def test_an_upload_does_not_wait_for_days_because_the_service_asks_for_it(fake: 
 def test_a_reply_without_end_is_refused(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundry_service, "_MOST_BYTES", 1 << 20)
     text = refusal(fake, run, "foundry", "_reserve", lambda _: reply("x" * (2 << 20)), monkeypatch)
-    assert "the reply exceeds 1 MB" in text
+    assert "Azure's reply exceeds 1 MB" in text
 
 
 def test_a_certificate_file_that_is_not_there_is_named(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,8 @@ def test_a_reply_that_cannot_be_used_is_asked_for_again(tmp_path: Path) -> None:
 
 def test_a_generator_that_never_writes_anything_usable_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
-        ReplyError, match=r"writer wrote no usable test in 5 attempts \(the text contains no JSON\); use another model"
+        ReplyError,
+        match=r"writer wrote no usable test in 5 attempts \(the model's reply contains no JSON\); use another model",
     ):
         make(tmp_path, nonsense=99)
 

@@ -318,7 +318,7 @@ class _HttpServer:
 
             return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
         except StopIteration:
-            raise ValueError("the server's reply has no answer to the request") from None
+            raise ValueError("the server's HTTP reply has no answer to the MCP request; check the URL") from None
         finally:
             connection.close()
 

@@ -340,7 +340,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
         raise ConversationError("'chat' must begin with USER: or ASSISTANT:")
     # Each assistant turn may become a row that repeats the whole chat before it.
     if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
-        raise ConversationError(f"'chat' is too long: {len(marks):,} turns in {len(chat) + system_length:,} characters")
+        raise ConversationError(f"'chat' is too long (its rows exceed {MAX_GROWTH >> 20} MiB); split the conversation")
 
     for next_mark, mark in enumerate(marks, 1):
         end = marks[next_mark].start() if next_mark < len(marks) else len(chat)

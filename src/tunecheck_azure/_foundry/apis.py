@@ -521,7 +521,7 @@ class HubUpload(AzureUpload[HubProject]):
         secret = value_at(reply.body, {"sas": "sasToken", "accountkey": "key"}.get(kind, ""))
 
         if not isinstance(secret, str) or not secret:
-            raise UploadError(step, "the reply has neither a SAS token nor an account key", status=reply.status)
+            raise UploadError(step, "Azure's reply has neither a SAS token nor an account key", status=reply.status)
 
         self._service.mask(secret)
         if kind == "accountkey":
@@ -587,7 +587,7 @@ class HubUpload(AzureUpload[HubProject]):
         # Hosts of the resource manager count, because the user named it. The dot before each domain keeps out hosts
         # such as evilcore.windows.net.
         if not _HOST.fullmatch(host) or (host != manager_host and not host.endswith((f".{manager_host}", *_AZURE))):
-            raise UploadError(step, f"the reply names a host outside Azure, so nothing is sent there: {host}")
+            raise UploadError(step, f"Azure's reply names a host outside Azure, so nothing is sent there: {host}")
         return host
 
     def _management_url(self, *path: str, **query: str) -> str:

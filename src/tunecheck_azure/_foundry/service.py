@@ -311,7 +311,7 @@ def _bounded(chunks: Iterator[bytes]) -> Iterator[bytes]:
         left -= len(chunk)
         # Counted after unpacking, so a small packed reply cannot fill the memory.
         if left < 0 or time.monotonic() > end:
-            raise ProtocolError(f"the reply exceeds {_MOST_BYTES >> 20} MB or takes over {_MOST_REPLY_S} seconds")
+            raise ProtocolError(f"Azure's reply exceeds {_MOST_BYTES >> 20} MB or takes over {_MOST_REPLY_S} seconds")
         yield chunk
 
 
@@ -369,7 +369,7 @@ class BlobFolder:
         if credential is None:
             service.mask_signature(container)
         if not _HTTPS.match(container):
-            raise UploadError(_OPEN, "the service's reply has no https address for the files")
+            raise UploadError(_OPEN, "Azure's reply has no https address for the files to upload")
 
         # A redirect could lead the signature or the key to another host, so redirects are refused.
         self._container = service.attempt(

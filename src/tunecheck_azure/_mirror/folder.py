@@ -172,7 +172,7 @@ def _account_url(place: str) -> str:
     """
     name, endpoint = account_of_environment()
     if not name:
-        raise ConfigurationError(f"{place}: set AZURE_STORAGE_ACCOUNT_NAME, and sign in with a key or with az login")
+        raise ConfigurationError(f"{place}: AZURE_STORAGE_ACCOUNT_NAME is unset; set it to the storage account's name")
     address = urlsplit(endpoint or f"https://{name}.blob.core.windows.net")
 
     # A key or token must not travel unencrypted; only an emulator on this machine may be without https.

@@ -75,7 +75,7 @@ class RowBuilder:
             UnusableRowError: the entry and the answer do not belong together, or have another form.
         """
         if answer is not None and answer.get("id") != entry.get("id"):
-            datasets.refuse(f"the answer on this line has another id: {answer.get('id')!r}; get both files again")
+            datasets.refuse(f"{category.answers} has the id {answer.get('id')!r} on this line; get both files again")
 
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})

@@ -43,7 +43,7 @@ def parse_python(source: bytes | str, mode: str) -> ast.AST:
     for _ in range(10):
         with contextlib.suppress(SystemError):
             return ast.parse(source, mode=mode)
-    raise ValueError("Python's parser failed ten times")
+    raise ValueError("Python's parser failed on the text ten times, perhaps because it is nested too deeply")
 
 
 def parse_file(path: Path) -> ast.Module:
@@ -118,7 +118,7 @@ def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
             return "".join(cast("list[str]", [_value(left, known), _value(right, known)]))
         case ast.expr():
             return cast("object", ast.literal_eval(node))
-    raise ValueError("a dict is unpacked into another dict")  # the only node without an expression
+    raise ValueError("a dict contains `**`, which is not a literal")  # the only node without an expression
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:

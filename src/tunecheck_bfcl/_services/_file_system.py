@@ -348,7 +348,7 @@ class GorillaFileSystem(Simulator):
             roots = config["root"]
             if not isinstance(roots, dict) or not roots:
                 raise DataError(
-                    "initial_config.GorillaFileSystem.root must be an object with the root directory under its name"
+                    "initial_config.GorillaFileSystem.root must be an object that maps the root's name to a directory"
                 )
 
             name = next(iter(roots))

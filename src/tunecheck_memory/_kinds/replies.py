@@ -186,7 +186,7 @@ def read_lenient(text: str) -> JSON:
     body = fenced[1] if fenced else text
     opening = re.search(r"[\[{]", body)
     if opening is None:
-        raise ValueError("the text contains no JSON")
+        raise ValueError("the model's reply contains no JSON")
     body = body[opening.start() :]
 
     # First strict JSON from the bracket on. If that fails, rewrite the value in Python's syntax and read it so.
