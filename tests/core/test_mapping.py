@@ -145,7 +145,10 @@ def test_a_typo_in_a_target_s_known_columns_is_an_error_before_the_first_call(tm
 
 
 def test_a_missing_required_parameter_names_the_columns_there_are(tmp_path: Path) -> None:
-    said = r"evaluator 'e' needs 'context': give --mapping context=.* with one of \$\{data\.alt\}"
+    said = (
+        r"evaluator 'e' needs 'context': give --mapping context=.*"
+        r"\(in Python: column_mapping in evaluator_config\) with one of \$\{data\.alt\}"
+    )
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, DATA, evaluators={"e": lambda response, context: 1})
 

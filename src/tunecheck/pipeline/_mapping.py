@@ -214,8 +214,8 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
     missing = missing_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
-        f"{owner} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python "
-        f"column_mapping={{{missing[0]!r}: '${{data.COLUMN}}'}}) with one of {', '.join(known) or 'no columns'}"
+        f"{owner} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python: "
+        f"column_mapping in evaluator_config) with one of {', '.join(known) or 'no columns'}"
     )
 
 
