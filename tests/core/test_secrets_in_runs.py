@@ -508,4 +508,4 @@ def test_settings_of_another_person_do_not_read_the_environment(tmp_path: Path) 
     (theirs / "options.yaml").write_text('set: {caller.token: "${env:TC_SECRET}"}\n')
     said = call(mine, "--config", str(theirs / "options.yaml"))
     assert said.code == 2
-    assert "sets --set, which need consent" in said.err
+    assert "needs consent to set --set" in said.err

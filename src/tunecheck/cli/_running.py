@@ -33,7 +33,7 @@ In any other case, the command fails and names the option.
 | `asks` (calls an endpoint) | `judge: big-model` | it is the built-in `simulated`, or permitted (see below) |
 | `loads` (reads a file) | `prices: prices.yaml` | the file is in the workspace, and its YAML content has no `.py` |
 | `sends` (uploads) | `mlflow: https://…` | never |
-| `sets` (sets parameters) | `set: {bleu.threshold: 0.4}` | it has no slash, backslash, `${env:` or name of a file |
+| `sets` (sets parameters) | `set: {bleu.threshold: 0.4}` | it has no slash, backslash, `${env:`, file or endpoint |
 | `speeds` (calls or takes more) | `concurrency: 40` | it is at most the default: 10 calls, 1 trial, 600 seconds |
 | `writes` (writes a file) | `junit: gates.xml` | never |
 
@@ -48,6 +48,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 
@@ -297,8 +298,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
     `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
-    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) sets --judge, which need consent:
-    type them, or accept all with:  tunecheck … --trust /tmp/team.yaml`
+    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) needs consent to set --judge: type
+    what you accept, or accept all with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -313,9 +314,8 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         if _needs_trust(options[name], value, getattr(given, name), trust)
     ]
     if flags:
-        command = f"{invocation.typed} {command_line(['--trust', place])}"
-        sets = ", ".join(flags)
-        raise UntrustedError(f"{owner} sets {sets}, which need consent: type them, or accept all with:  {command}")
+        consent = f"{owner} needs consent to set {', '.join(flags)}: type what you accept, or accept all with:  "
+        raise UntrustedError(f"{consent}{invocation.typed} {command_line(['--trust', place])}")
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
@@ -358,15 +358,16 @@ def _needs_trust(option: declared.OptionField, value: object, typed: object, tru
 
 
 def _names_file(value: object) -> bool:
-    """Return True if the value contains a text that may be a path or an address, or reads the environment.
+    """Return True if the value contains a text that may be a path, an address or an endpoint, or reads the environment.
 
-    True for `"../key.txt"`, `"https://a.example"`, `["${env:KEY}"]` and a name of a file in the current folder; False
-    for `0.4`, `"english"` and `{"n": 4}`.
+    True for `"../key.txt"`, `"https://a.example"`, `["${env:KEY}"]` and a name of a file in the current folder or in
+    `endpoints`; False for `0.4`, `"english"` and `{"n": 4}`.
     """
     if isinstance(value, (list, dict)):
         return any(map(_names_file, value.values() if isinstance(value, dict) else value))
-    # An existing file counts by any name, because an evaluator may open it.
-    return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or Path(value).exists())
+    # An existing file counts by any name, because an evaluator may open it or call it as an endpoint.
+    files = (f"{folder}{value}{suffix}" for folder in ("", "endpoints/") for suffix in ("", ".yaml", ".yml"))
+    return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or any(map(exists, files)))
 
 
 def config_file(kind: type[declared.CommandOptions]) -> type[msgspec.Struct]:

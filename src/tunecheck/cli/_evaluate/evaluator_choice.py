@@ -125,8 +125,7 @@ def _check_settings(
 
     for key, value in settings.items():
         # Without --judge, `model` may be a parameter of the evaluator's own.
-        is_judge_model = key in given or key == "model_config" or (given and key == "model")
-        if is_judge_model:
+        if key in given or key == "model_config" or (given and key == "model"):
             raise ConfigurationError(f"--set {name}.{key} cannot set the model of a judge: name the model with --judge")
 
         if key not in named and not takes_any:
