@@ -82,11 +82,11 @@ async def test_the_pages_own_agent_keeps_the_protocol(tmp_path: Path) -> None:
         other = agent_for(endpoint, Words(), conversation="b")
         said = await first.reply("I live in Oslo.", key="1", at_us=NOON_US)
         again = await first.reply("I live in Oslo.", key="1", at_us=NOON_US)
-        assert said.text == again.text == "You have told me 1 things; the first was: I live in Oslo."
+        assert said.text == again.text == "Messages so far: 1; the first was: I live in Oslo."
         assert (await first.reply("Q", key="2", at_us=NOON_US, suggested="A")).adopted
         await first.advance(NOON_US, NOON_US + 1_000_000, "3")
-        assert "2 things" in ((await first.reply("And?", key="4", at_us=NOON_US)).text or "")
-        assert "1 things" in ((await other.reply("I live in Rome.", key="5", at_us=NOON_US)).text or "")
+        assert "so far: 2" in ((await first.reply("And?", key="4", at_us=NOON_US)).text or "")
+        assert "so far: 1" in ((await other.reply("I live in Rome.", key="5", at_us=NOON_US)).text or "")
         await first.reset("6", NOON_US)
         assert "the first was: Anew." in ((await first.reply("Anew.", key="7", at_us=NOON_US)).text or "")
         await endpoint.close()
@@ -99,7 +99,7 @@ def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
         (folder / "agent.yaml").write_text(definition.replace("http://127.0.0.1:8080", url), "utf-8")
         checked = process(folder, "check", "agent.yaml")
     assert checked.code == 0, checked.err
-    assert "You have told me 1 things" in checked.out
+    assert "Messages so far: 1" in checked.out
 
 
 def test_the_bounds_that_the_page_names_are_those_of_the_code() -> None:
