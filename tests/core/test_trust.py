@@ -521,8 +521,9 @@ def test_a_run_without_a_home_to_write_to_works_unsigned(home: Path, tmp_path: P
 def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran: Path) -> None:
     config = elsewhere / "eval.yaml"
     runs_code(home / "endpoints" / "mine.yaml", ran)
-    wanted = {"endpoint": f"{elsewhere}/evil.yaml", "junit": f"{elsewhere}/it.xml", "results_dir": f"{elsewhere}/results"}
-    for line in (*(f"{key}: {value}" for key, value in wanted.items()), "set: {match.model: mine}"):
+    setting = "set: {{match.model: mine}}"
+    for option in ("endpoint: {}/evil.yaml", "junit: {}/it.xml", "results_dir: {}/results", setting):
+        line = option.format(elsewhere)
         config.write_text(f"dataset: small.jsonl\n{line}\n", "utf-8")
         done = evaluated(home, "--config", str(config))
         assert done.code == 2
