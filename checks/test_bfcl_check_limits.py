@@ -273,7 +273,7 @@ def test_a_formatted_text_of_a_million_characters_is_not_parsed(tmp_path: Path) 
     found = judged_apart([], cases, tmp_path)
     for _, error, message in found["verdicts"][::2]:
         assert error == "ast_decoder:decoder_failed"
-        assert "the text has an f-string" in message
+        assert "the text with calls has an f-string" in message
 
 
 CONTENTS = {"d": {"type": "directory", "contents": {}}, "f": {"type": "file", "content": "x"}}

@@ -83,7 +83,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
         body = _parse(text)
         # A shorter text cannot have so many operations, so they need not be counted.
         if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
-            raise UndecodableError(f"the text has more than {_MOST_OPERATIONS} arithmetic operations")
+            raise UndecodableError(f"the text with calls has more than {_MOST_OPERATIONS} arithmetic operations")
 
         # A single call, or the elements of a list, tuple or set.
         nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
@@ -105,11 +105,11 @@ def _parse(text: str) -> ast.expr:
         SyntaxError, ValueError: the text is not Python, or the parser failed.
     """
     if len(text) > MOST_CHARACTERS:
-        raise UndecodableError(f"the text has {len(text)} characters, but at most {MOST_CHARACTERS} are read")
+        raise UndecodableError(f"the text with calls has {len(text)} characters; at most {MOST_CHARACTERS} are read")
 
     braces = text.count("{")
     if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
-        raise UndecodableError(f"the text has an f-string and {braces} braces, which takes too long to parse")
+        raise UndecodableError(f"the text with calls has an f-string and {braces} braces; parsing takes too long")
 
     # The leaderboard strips a code fence's marks, then adds brackets, then strips quotes, in this order.
     text = text.strip("`\n ")

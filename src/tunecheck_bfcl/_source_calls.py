@@ -58,10 +58,10 @@ def parse_source(source: str, *, java: bool) -> Node:
         UnreadableError: The text is too long to be parsed, or is not Unicode.
     """
     if len(source) > _LONGEST:
-        raise UnreadableError(f"the text has {len(source)} characters, but at most {_LONGEST} are read")
+        raise UnreadableError(f"the text with calls has {len(source)} characters, but at most {_LONGEST} are read")
 
     if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
-        raise UnreadableError(f"the text has more than {_MOST_TOKENS} words, numbers and signs")
+        raise UnreadableError(f"the text with calls has more than {_MOST_TOKENS} words, numbers and signs")
 
     try:
         from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it
@@ -73,7 +73,7 @@ def parse_source(source: str, *, java: bool) -> Node:
     try:
         encoded = source.encode()
     except UnicodeEncodeError:
-        raise UnreadableError("the text has half of a surrogate pair, which is not valid Unicode") from None
+        raise UnreadableError("the text with calls has half of a surrogate pair: invalid Unicode") from None
     return Parser(Language(grammar.language())).parse(encoded).root_node
 
 
@@ -87,7 +87,7 @@ def nodes_of(root: Node) -> list[Node]:
     while unvisited:
         node, depth = unvisited.pop()
         if depth > _DEEPEST:
-            raise UnreadableError(f"the text is nested deeper than {_DEEPEST} levels")
+            raise UnreadableError(f"the text with calls is nested deeper than {_DEEPEST} levels")
         nodes.append(node)
         unvisited += [(child, depth + 1) for child in reversed(node.children)]
     return nodes

@@ -276,7 +276,7 @@ class EventLog:
 
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"{path.parent.name} was started with different settings ({', '.join(changed)}); "
+                f"run {path.parent.name} was started with different settings ({', '.join(changed)}); "
                 "restore the settings, or start a new run with --fresh"
             )
 
@@ -413,7 +413,7 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     elif is_next and isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
-        raise ValueError("records are missing before this record")
+        raise ValueError("the log lacks records before this record")
 
 
 def _is_complete(event: Event) -> bool:

@@ -370,9 +370,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
     if is_kind_file(name):
         path = ((folder or Path()) / name).resolve()
         if not path.is_file():
-            raise PluginError(
-                f"{path}: there is no such file; give the data set's path relative to the configuration's folder"
-            )
+            raise PluginError(f"{path} does not exist; give the path relative to the configuration's folder")
         if trust is not None:
             trust.check(path, "run its code as a kind of memory test", folder=GROUP)
         loaded = load(Candidate(GROUP, path.stem, str(path), partial(load_offer, path), path))

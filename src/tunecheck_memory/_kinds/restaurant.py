@@ -145,7 +145,7 @@ class Restaurant(Kind):
 
     def score(self, given: FinishedTest) -> Score | None:
         """Raise UndecidedError, because a visit counts its points itself while it runs; this test has none."""
-        raise UndecidedError("the row has no `points`, which a restaurant test counts during the run")
+        raise UndecidedError("the row has no `points`, which only a run counts; run the restaurant test again")
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return an empty script: the messages depend on the replies."""
