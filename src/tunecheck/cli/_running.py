@@ -443,7 +443,7 @@ def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
 def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> object:
     """Return an option's value among a document's `values`, as the command line would give it; None without a value.
 
-    For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `group_by: language` gives `["language"]`.
+    For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `set: {bleu: {k: 1}}` gives `{"bleu.k": 1}`.
 
     Raises:
         ConfigurationError: a name or a key is given twice, or a list of names is empty.

@@ -104,7 +104,12 @@ def compare_runs(
 
 
 def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings) -> list[RunTable]:
-    """Check the settings and return the tables of the runs; raises the errors of `compare`."""
+    """Check the settings and return the tables of the runs.
+
+    Raises:
+        ConfigurationError: a setting is wrong, a run is missing or unfinished, or it is simulated and not allowed.
+        DataError: the files of a run are damaged.
+    """
     _check_settings(settings)
     tables = read_runs(runs, results_dir, cluster=settings.cluster)
 

@@ -326,6 +326,8 @@ def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | 
 def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
     """Return the corrected p-values of all runs' metrics: the primary metric by itself, all others together.
 
+    A metric without a changed row (`moved`) keeps its p-value and is not counted.
+
     Example: two runs against a base, with one primary and three other metrics. The two p-values of the primary metric
     are corrected together, and so are the six of the others.
     """
@@ -472,7 +474,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         known = [name for name in declared if name and (name in mains or _shared_key(name, base, new))]
         names = [*dict.fromkeys([*mains, *known[:1]])]
 
-    # An evaluator's main metric has the evaluator's name, tested or not.
+    # An evaluator's main metric has the evaluator's name, tested or not. If two have the same key, the first counts.
     evaluator_of = {key: evaluator for evaluator, key in reversed(mains.items())}
     tested = dict(_find_keys(names, mains, evaluator_of, base, new))
     others = [key for key in _shared_keys(shared, base, new) if key not in tested.values()]

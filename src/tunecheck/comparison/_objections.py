@@ -303,6 +303,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         only_new, only_base = (missing_in_base & ~missing_in_new).sum(), (missing_in_new & ~missing_in_base).sum()
 
         base, new = self._unknown_masks
+        # Without a number in either run, a verdict is unknown only if the evaluator failed.
         failed_in_both = int((base & new).sum())
         effect = self._effect_of_unknown(base, new)
 
@@ -564,7 +565,7 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
 def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objection | None:
     """Return an objection that says how an evaluator differs between two runs: its judge, its settings or its code.
 
-    Return None if the evaluators are equal, or if a run records no fingerprint of its evaluator.
+    Return None if the evaluators are equal. If a run records no fingerprint, only their judges are compared.
     """
     settings = [*changed_settings(before.arguments or {}, after.arguments or {})]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])

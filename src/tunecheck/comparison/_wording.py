@@ -141,9 +141,9 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
     yield f"{stopped_text(decision)}, in random order (seed {decision.seed}); {rest}"
 
     for metric in decision.metrics:
-        level, method = decision.confidence, "valid at any stopping"
-        # The recorded figures as an estimate, so that they read like those of a comparison.
-        estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, method)
+        level = decision.confidence
+        # The recorded figures as an estimate, so that they read like those of a comparison. Its method is not shown.
+        estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, "valid at any stopping")
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
         interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid for any early stop"
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"

@@ -133,11 +133,12 @@ def _foreign(path: Path) -> OpenedRun | None:
     The path may be the folder with Azure's `evaluation_results.json`, or a `.json` file, which is checked when it is
     read. The run's id is the folder's name; for a file with another name, the file's.
     """
-    opened = _open_with_plugins(path, None)
+    opened = _open_with_plugins(path, opened=None)
 
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
+        # A path such as `.` has no name. The rows are counted when they are read.
         info = RunInfo(name or azure.stem, "azure", str(path), rows=0)
         # The column `response` holds answers, so it is no part of a row's content.
         return OpenedRun(info, AzureFile(azure), answers=frozenset({"response"}))

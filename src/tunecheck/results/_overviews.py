@@ -382,6 +382,7 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
     for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
         with suppress(ConfigurationError):
             other = earlier.manifest()
+            # Unknown hashes and fingerprints (None) count as equal.
             has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
             mine, theirs = manifest.evaluators, other.evaluators
             is_alike = [mine[name].fingerprint == theirs[name].fingerprint for name in mine.keys() & theirs.keys()]

@@ -211,7 +211,7 @@ def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int)
 
 
 def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
-    """Return the BCa interval of the mean of `values`, given its bootstrap `means`.
+    """Return the BCa interval of the mean of `values`, which must not all be equal, given its bootstrap `means`.
 
     `reach` is the half-width of the interval in standard errors, before the corrections.
 
@@ -471,17 +471,18 @@ def _constant_mean(value: float, n: int, clusters: int | None, bounds: Bounds | 
     """Return the estimate of a mean if all scores are the same; it has an interval only within known, finite bounds.
 
     `n` is the number of rows, `clusters` the number of clusters, or None without clusters. The share of rows with
-    another score is at most Wilson's upper limit for 0 of n rows, and no score is beyond the bounds.
+    another score is at most Wilson's upper limit for 0 of n rows or clusters, and no score is beyond the bounds.
 
     Example: 40 rows of 40 have the score 1, and scores range from 0 to 1. Wilson's upper limit for 0 of 40 is 0.088, so
     the interval is 0.912 to 1.
     """
+    # The rows of a single cluster are not independent, so they have no interval.
     if bounds is not None and clusters != 1 and -math.inf < bounds[0] <= value <= bounds[1] < math.inf:
         _, other = wilson_interval(0.0, clusters or n, normal_quantile(confidence))
         ends = value - other * (value - bounds[0]), value + other * (bounds[1] - value)
         return Estimate(value, *ends, n, confidence, "Wilson, for equal scores", 0.0, clusters)
 
-    # An error of 0 says that the scores did not vary; one row cannot say even that.
+    # Without an interval, an error of 0 says that the scores did not vary; one row cannot say even that.
     if n == 1:
         return Estimate(value, None, None, n, confidence, "none", None, clusters, "there is only one row")
     return Estimate(value, None, None, n, confidence, "none", 0.0, clusters, NO_SPREAD)

@@ -158,7 +158,10 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
 
 
 def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> views.View:
-    """Return the page of several runs, each with the name of its endpoint: three sentences and one table."""
+    """Return the page of several runs, each with the name of its endpoint.
+
+    It has three sentences and a table of all runs, then the tables by group, the gates and the folders.
+    """
     # From a tuple for each run to a list of each part.
     names, pages, screens = ([*column] for column in zip(*runs, strict=True))
     by_label = _cells_by_label(pages, screens)
@@ -184,7 +187,7 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
 
-    # The table's first row is the primary evaluator, if the runs have evaluators.
+    # The table's first row is the primary evaluator, if the runs have evaluators. Its label may say more.
     evaluator = primary.removesuffix(", uncalibrated")
     columns = pages[0].groups if evaluator in pages[0].evaluators else ()
     groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
