@@ -253,6 +253,7 @@ def _apply_limits(target: Target | None, settings: RunSettings) -> None:
         if settings.workers != 0:
             endpoint.isolate()
 
+    # The default does not replace the limit that a user's class sets itself.
     if settings.target_timeout != DEFAULT_TIMEOUT_S:
         for caller in (target, endpoint):
             if isinstance(caller, UserCalls):

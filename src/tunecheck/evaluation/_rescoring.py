@@ -114,8 +114,8 @@ class RecordedAnswers(Target):
 def rows_in_flight(run: Run, data: Dataset, evaluators: Collection[str], concurrency: int, *, asked: bool) -> list[str]:
     """Return the ids of rows that may have been in flight when a run's process died.
 
-    Rows are answered in order. So these are answered rows without a verdict of some evaluator, and with `asked`, the
-    first `concurrency` rows without an answer. `asked` is true if the run has a target that answers rows.
+    Rows are answered in order. So these are answered rows without a verdict of some evaluator, and with `asked`, at
+    least the first `concurrency` rows without an answer. `asked` is true if the run has a target that answers rows.
     """
     names = frozenset(evaluators)
     # From the offset 0, so that all failures and verdicts of the run count as new.

@@ -333,7 +333,8 @@ class ChunkRunner:
 
             shared = _LimitedCalls(self.calls, outbox)
             calls = RunCalls(plan.run_id, journal, cached, self.budget, shared)
-            aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, ())))
+            aggregator = opened.enter_context(contextlib.closing(Aggregator(plan.evaluators, group_columns=())))
+            # Without a writer of results (None): the driver writes them.
             engine = _ChunkEngine(plan, journal, None, aggregator, cached, calls, outbox)
 
             watcher = asyncio.ensure_future(self.stopped())

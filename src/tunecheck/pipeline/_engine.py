@@ -358,6 +358,7 @@ class Engine:
 
     async def _ask(self, target: Target, row: Row, input_hash: str | None) -> dict[str, JSON]:
         """Return the target's new answer to a row as columns; it is journaled and charged first."""
+        # Inputs without a JSON form have no hash; the row's content then identifies the answer.
         key = input_hash or row.fingerprint
         recorded = self.cached.steps(row.index, input_hash)
         journal_part = partial(self.journal.step, row.index, row.id, input_hash)
@@ -514,7 +515,8 @@ class Engine:
     def _store_outcomes(self, queue: queues.WorkerQueue, entry: queues.QueueEntry) -> RowVerdicts:
         """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
 
-        An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again.
+        An outcome that is a failure is journaled as an error instead, so a resumed run calls the evaluator again. An
+        outcome of None stands for an evaluator that was not called, such as one with a recorded verdict.
         """
         state = entry.state
         verdicts: RowVerdicts = {}

@@ -430,6 +430,8 @@ class JournalReader:
 def recorded_verdicts(path: Path, evaluator: str) -> dict[int, tuple[str, Output]]:
     """Return one evaluator's recorded verdicts by row index: the hash of their inputs, and the output.
 
+    A verdict without a hash is left out. If a row has several verdicts, the last one counts.
+
     Raises:
         ConfigurationError: the journal does not exist or cannot be read.
     """

@@ -308,12 +308,14 @@ class RunCalls:
             yield Reservation()
             return
 
+        # An expected cost of 0 counts as unknown: the budget then reserves by earlier calls.
         amount = 0.0 if expected is None else cost_of(expected, price)
         async with self.budget.reserve(name, amount) as reservation:
 
             def count_attempt(usage: Usage) -> None:
                 """Journal and count the cost of an attempt without an answer, so that a resumed run knows of it."""
-                # Tokens that are not reported are estimated from the request, else from the costs of earlier calls.
+                # Tokens that are not reported are estimated from the request, else from the costs of earlier calls. The
+                # reserved amount is 0 if there are none.
                 if expected is not None or has_token_counts(usage):
                     cost = cost_with_estimates(usage, price, expected or Usage())
                 else:

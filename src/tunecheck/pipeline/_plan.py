@@ -239,7 +239,7 @@ class CallableTarget(Target):
 
     def inputs(self, row: Row) -> JSON:
         """Return the columns that the function is called with."""
-        return self.bind(row.values, {})  # type: ignore[return-value]
+        return self.bind(row.values, target={})  # type: ignore[return-value]
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row, in a thread or the user loop; return the columns of its answer.
@@ -251,7 +251,7 @@ class CallableTarget(Target):
             Exception: whatever the function raises.
         """
         # The function may change its arguments, so it gets copies.
-        function = partial(self._function, **private_copies(self.bind(row.values, {})))
+        function = partial(self._function, **private_copies(self.bind(row.values, target={})))
         try:
             value = await self.loop.call("the target", function, self._limit_s, self._batches)
         except LateError as timeout:

@@ -565,7 +565,10 @@ class Aggregator:
         return overall, by_group
 
     def _metrics(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
-        """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause."""
+        """Return all evaluators' metrics over the rows of these cells, with the share of each failure cause.
+
+        `counted` has for each evaluator the metric that decides pass or fail, or None.
+        """
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]

@@ -487,8 +487,8 @@ def _encoding_faults(answer: FailedAnswer) -> Iterator[Fault]:
     for name, arguments in _argument_texts(answer.response):
         is_wrong = bool(arguments.strip()) or "missing_argument" in answer.codes
         if is_wrong and (problem := arguments_problem(arguments)):
-            # A stream that loses or repeats pieces keeps the arguments' beginning, and adds no text after their end:
-            # `{"city"city": "Paris"}`
+            # A stream that loses or repeats pieces keeps the arguments' beginning, and adds no text after their end
+            # (the remark is None): `{"city"city": "Paris"}`
             code, message = problem
             if problem == ("bad_arguments", None) and arguments.startswith('{"') and "first_token_ms" in answer.columns:
                 code = "bad_arguments.pieces"

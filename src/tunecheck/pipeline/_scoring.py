@@ -539,7 +539,7 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     Raises:
         TypeError: the result is neither a mapping nor a number.
-        ValueError: a value is larger than 16 MB.
+        ValueError: a value is larger than 16 MB (a text: than 16 million characters).
     """
     output: Output = {}
     lost: dict[str, str] = {}
