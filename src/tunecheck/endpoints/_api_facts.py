@@ -169,7 +169,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         """Yield one sentence for each fact, with the refused parameter and its replacement."""
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
-            synonym = self._accepted_name(name, {})
+            synonym = self._accepted_name(name, parameters={})
             yield f"this model refuses {shown}, so Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
 
         # Only JSON Schema has a weaker form (JSON object); the others are left out.

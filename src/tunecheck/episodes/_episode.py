@@ -427,7 +427,7 @@ class Episode:
             "output_token_count": completion.usage.output_tokens,
             "latency": _seconds(completion),
             "steps": 1,
-            **cls().columns(),
+            **cls().columns(),  # those of a conversation, without values
             "error": None,
         }
         return {**columns, REASONING: completion.reasoning} if completion.reasoning else columns

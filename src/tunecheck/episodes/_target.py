@@ -484,7 +484,7 @@ class ConversationAttempt:
 
         With `compat`, an answer in words is `unreadable`, because the benchmark logs it so.
         """
-        # No calls and no problem: the answer was empty.
+        # An answer in words is a problem, too: only an empty one has neither calls nor a problem.
         if reading.problem is None:
             return "empty"
 

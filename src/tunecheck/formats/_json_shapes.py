@@ -98,7 +98,7 @@ _ENVELOPE_KEYS = frozenset(
 def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     """Collect the calls of an object around calls: a reply, or an object with tool uses, tool calls or parts.
 
-    Return False for any other object, and for a message.
+    Return False for any other object. The `tool_calls` and the parts of a message are left to `_take_message`.
 
     Raises:
         UnreadableError: a call cannot be read, or the reply has an error's status.

@@ -76,7 +76,7 @@ class TaggedCalls(HeadedCalls):
         """
         head = self.match_head(text, position, mark)
         name = collector.plain_name(_SPECIAL_TOKEN.sub("", head["name"]).strip())
-        if head.groupdict().get("alone"):
+        if head.groupdict().get("alone"):  # the tag closes itself: a call without arguments
             collector.add(collector.format, name)
             return head.end()
 
@@ -204,7 +204,8 @@ class _ValueReader:
         if self._value_end < start:
             self._find_closing_tag(start, opening["key"])
 
-        # If another argument begins inside the value, the closing tag that was found belongs to that argument.
+        # If another argument begins inside the value, the closing tag that was found belongs to that argument. But an
+        # opening tag before a closing tag that the text mentions is mentioned, too.
         next_argument = shape.argument.search(text, start, self._value_end)
         if next_argument and self._mention_end <= next_argument.start():
             return text[start : next_argument.start()].strip(), next_argument.start()

@@ -98,6 +98,7 @@ class TextReader:
         except (UnreadableError, RecursionError) as error:
             return failed_reading(text, collector, error)
 
+        # A text may have marks and nothing else; such a text stays whole.
         if has_calls and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))

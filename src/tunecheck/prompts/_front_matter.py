@@ -143,7 +143,7 @@ class Front:
     def value(self, *path: str | int) -> JSON:
         """Return the value at this path of keys and indexes, or None if a key is missing.
 
-        `value("inputs", 0, "name")` is the name of the first input.
+        `value("inputs", 0, "name")` is the name of the first input. A list must have the index.
         """
         value: JSON = dict(self.data)
         for key in path:

@@ -514,7 +514,7 @@ def _read_moments(value: str | float) -> Iterator[_Moment]:
         seconds, offset = _seconds_of_day(time), _utc_offset(time)
         date = f"{text[: time.start()]} {text[time.end() :]}"
 
-    if seconds is None:
+    if seconds is None:  # an impossible time, such as 25:00
         return
     # Without its time, the rest of the text is a date, if anything is left.
     date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
