@@ -390,7 +390,7 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
     for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
-            raise DataError(f"{path}: line {number} has no `id`, or one that is not text")
+            raise DataError(f"{path}: line {number} must have an `id` that is text")
         name = row_id(name, category)
         counts[name] += 1
         unique_id = name if counts[name] == 1 else f"{name} ({counts[name]})"

@@ -248,7 +248,7 @@ class _ServerProcess:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
-                raise ValueError("the server stopped; run its command in a shell to see why")
+                raise ValueError("the MCP server stopped; run its command in a shell to see why")
             # Each session has another folder, so answers get one name for it and can be recorded.
             answer = _as_object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             # Servers also send notifications, and requests of their own, which have a method.
@@ -306,7 +306,7 @@ class _HttpServer:
             connection.request("POST", target, dumps(message), self._headers)
             reply = connection.getresponse()
             if reply.status >= 300:
-                raise ValueError(f"the server replied with HTTP status {reply.status}; check the server's URL")
+                raise ValueError(f"the MCP server replied with HTTP status {reply.status}; check its URL")
 
             for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
                 if reply.getheader(header):
@@ -318,7 +318,7 @@ class _HttpServer:
 
             return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
         except StopIteration:
-            raise ValueError("the server's HTTP reply has no answer to the MCP request; check the URL") from None
+            raise ValueError("the MCP server's reply has no answer to the request; check its URL") from None
         finally:
             connection.close()
 
@@ -347,7 +347,7 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
     while line := reply.readline(_MOST_BYTES + 1):
         size += len(line)
         if size > _MOST_BYTES:
-            raise ValueError(f"the server's answer exceeds {_MOST_BYTES:,} bytes")
+            raise ValueError(f"the MCP server's answer exceeds {_MOST_BYTES:,} bytes")
 
         text = line.decode("utf-8", "replace")
         if not is_stream or text.startswith("data:"):
@@ -363,7 +363,7 @@ def _as_object(text: str) -> Message:
     """Return the JSON object of a message, or raise ValueError."""
     value = loads(text)
     if not isinstance(value, dict):
-        raise ValueError("the server's answer is not a JSON object")
+        raise ValueError("the MCP server's answer is not a JSON object")
     return value
 
 

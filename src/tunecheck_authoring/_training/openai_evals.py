@@ -138,7 +138,7 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
         source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
         # `printable` changes invisible characters, which could hide code.
         if printable(source) != re.sub(r"\s", " ", source):
-            raise ValueError("`source` contains invisible characters; remove these characters")
+            raise ValueError("the grader's `source` contains invisible characters; remove these characters")
         return f"evaluators/{name}.py", _STUB.format(name=name, source=source, threshold=threshold)
 
     if isinstance(grader.input, list):
@@ -185,7 +185,9 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
     if found := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"`input` or `labels` contain {found[0].strip()!r}, a prompt file's markup; reword this line")
+        raise ValueError(
+            f"the grader's `input` or `labels` have {found[0].strip()!r}, a prompt file's markup; reword it"
+        )
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}

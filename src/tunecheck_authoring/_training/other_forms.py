@@ -118,7 +118,7 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
         raise turns.error(f"there is no speaker {str(name)[:60]!r}{did_you_mean(str(name)[:60], _ROLES)}")
 
     if not isinstance(value, str):
-        raise turns.error("'value' must be text")
+        raise turns.error("the turn's 'value' must be text")
     return _ROLES[name], value, turn.get("weight")
 
 
