@@ -702,4 +702,4 @@ def _find_clusters(dataset: Dataset, declared: str | None) -> Clusters | None:
             value = row.values.get(name)
             # The labels are JSON texts, so 1 and "1" differ.
             labels.append(None if value is None else plugins.dumps(value).decode())
-    return clusters_of(None, declared, values)
+    return clusters_of(named=None, declared=declared, labels=values)

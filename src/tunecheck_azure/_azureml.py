@@ -248,7 +248,8 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
 
     path = dataset if _is_remote(dataset) else _relative_path(folder, Path(dataset))
     # Not mounts, because a mounted output does not reliably keep what a run appends and syncs.
-    results = {"type": "uri_folder", "mode": "upload", **({} if options.output is None else {"path": options.output})}
+    results: dict[str, JSON] = {"type": "uri_folder", "mode": "upload"}
+    results |= {} if options.output is None else {"path": options.output}
     job: dict[str, JSON] = {
         "$schema": _SCHEMA,
         "type": "command",
@@ -257,7 +258,7 @@ def _job_yaml(options: JobOptions, dataset: str, name: str, folder: Path) -> str
         "code": _relative_path(folder, Path()),
         "command": _evaluate_command(options, dataset),
         "inputs": {_DATA_INPUT: {"type": "uri_file", "mode": "download", "path": path}} if _is_input(dataset) else {},
-        "outputs": {} if _is_storage(options.output) else {_RESULTS_OUTPUT: {**results}},
+        "outputs": {} if _is_storage(options.output) else {_RESULTS_OUTPUT: results},
         "environment": {"build": {"path": "environment"}},
         "environment_variables": {**_job_variables(options.env)},
         "compute": compute if _is_remote(compute) else f"azureml:{compute}",

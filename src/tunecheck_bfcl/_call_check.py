@@ -90,7 +90,7 @@ def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Na
 
     calls = as_calls(decoded)
     if check in _ABSTAINING:  # an undecodable result counts as no call
-        return _abstention_verdict(decoded if calls else (), result, calls_wanted=check == "relevance")
+        return _abstention_verdict(calls or (), result, calls_wanted=check == "relevance")
     if problem is not None:
         return failed_row("ast_decoder:decoder_failed", problem)
     if calls is None:

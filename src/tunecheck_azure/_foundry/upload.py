@@ -64,11 +64,9 @@ class FoundryUploader(Uploader):
         # The record of uploads has one entry per destination: a project's two APIs have one each.
         self._evals = api == EVALS
         text = self.project.text if isinstance(self.project, HubProject) else self.project
-        super().__init__(
-            f"{self.project} {EVALS}" if self._evals else str(self.project),
-            ("--project", text, *(("--foundry", EVALS) if self._evals else ())),
-            allow_simulated=allow_simulated,
-        )
+        destination = f"{self.project} {EVALS}" if self._evals else str(self.project)
+        option = ("--project", text, *(("--foundry", EVALS) if self._evals else ()))
+        super().__init__(destination, option, allow_simulated=allow_simulated)
 
         if credential is not None and not callable(getattr(credential, "get_token", None)):
             raise ConfigurationError(
