@@ -234,7 +234,8 @@ class _Script:
     def _mapping(self, evaluators: Collection[str], config: Mapping[str, EvaluatorConfig]) -> pipeline.MappingLayers:
         """Return the mapping of each evaluator: its own mapping, or else the default. Set `_own_mappings`.
 
-        In the default, leaves of nested objects can be used by their names.
+        In the default, leaves of nested objects can be used by their names. The target's mapping is empty, because the
+        target takes columns by their names.
         """
         mappings = {name: entry.get("column_mapping") for name, entry in config.items()}
         self._own_mappings = {name: mapping for name, mapping in mappings.items() if isinstance(mapping, dict)}

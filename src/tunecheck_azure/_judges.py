@@ -303,7 +303,9 @@ class AzureJudge(AzureEvaluator):
 
 
 def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
-    """Return a model configuration with the credential; unchanged if it has a key or the credential is None.
+    """Return a model configuration with the credential.
+
+    The model stays unchanged if it is no mapping, if it has a key, or if the credential is None.
 
     Raises:
         EvaluationException: `config` is no model that judges accept.

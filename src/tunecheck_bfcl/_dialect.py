@@ -206,10 +206,11 @@ class LeaderboardAttempt(episodes.Attempt):
     def make(self, call: FunctionCall) -> OperationResult:
         """Execute a call of the model; return its result, or an error result. Never raises.
 
-        If a text among the arguments contains a bracket, the call is written as source code, the leaderboard's object
-        names are added, and the changed source code is read as calls again.
+        As in the leaderboard, a call is written as source code if a text among its arguments contains a bracket. The
+        names of the leaderboard's objects are added, and the changed source code is read as calls again.
         """
-        has_unnamed_argument = self._named and "0" in call.arguments  # the base class refuses the call
+        # If the model names its arguments, the base class refuses a call with an unnamed one ("0").
+        has_unnamed_argument = self._named and "0" in call.arguments
         if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
             return super().make(call)
 

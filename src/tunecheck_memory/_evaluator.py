@@ -152,7 +152,8 @@ class MemoryEvaluator(Evaluator):
 
             self._judges = finished_judges(self.endpoint)
 
-        # An instance without a judge is not judged, whatever the class says.
+        # An instance without a judge is not judged, whatever the class says. `vars`, because mypy lets no instance set
+        # a class variable.
         vars(self)["judged"] = bool(self._judges)
         described: dict[str, JSON] = {name: judge.arguments for name, judge in self._judges.items()}
         super().__init__(threshold=self._threshold, rules=_RULES, judges=described or None)
@@ -219,6 +220,7 @@ class MemoryEvaluator(Evaluator):
 
         questions = judge_questions(test) if self._judges else []
         if isinstance(found, Score):
+            # "rules" are those of a user's own kind, "words" the shipped rules.
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, by, found), ([] if found.sure else questions)
 
@@ -232,7 +234,8 @@ class MemoryEvaluator(Evaluator):
     def _verdict(self, test: FinishedTest, by: str, score: Score, more: Mapping[str, JSON] | None = None) -> Verdict:
         """Return the verdict for a score; below the threshold, it has the fault `not_remembered`.
 
-        `by` is the source of the score (words, points, rules or judge), and `more` are further properties.
+        `by` is the source of the score: words (the shipped rules), points, rules (a user's own kind) or judge. `more`
+        are further properties.
         """
         reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
         reason = "; ".join(reasons) or None
@@ -276,8 +279,9 @@ class Undecided:
 def judge_by_words(given: FinishedTest) -> Score | Undecided:
     """Score a finished test by the rules of its kind, found by the test's title; `Undecided` if rules cannot.
 
-    If the test has counted its points itself, the score is their share of the most points instead.
-    Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of the result.
+    If the test has counted its points itself, the score is their share of the most points instead; `Undecided` if the
+    most is not above 0. Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of
+    the result.
     """
     kind, points = shipped_kind(given.title), given.points
     score: Score | None = None

@@ -166,7 +166,7 @@ class SessionState:
         self._count = count
         self._characters = 0
         self._replies: list[str] = []
-        self._share = CallsMade()
+        self._share = CallsMade()  # of all calls since the last test ended
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
         """Add an effect with its outcome to the state; return the test's state if this ended a test, else None."""

@@ -571,7 +571,7 @@ class RayDriver(ChunkDriver):
                 item = self._ray.get(next(flight.stream))
                 flight.heard = time.monotonic()
 
-                if isinstance(item, TaskEnd):
+                if isinstance(item, TaskEnd):  # without `stop`, the process of an isolated row died
                     yield from self._end_task(flight, item.message, stop=item.stop, died=not item.stop)
                     return
 

@@ -64,9 +64,9 @@ class _IndexedRow:
     def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
         """Return the turn and step of a request, both counted from 0, or None if it does not belong to this row.
 
-        `steps` is the number of answers in each turn. An assistant message is a step, and the first message of the
-        row's next turn begins that turn. Another user message announces added functions, which begins a turn without
-        messages; if the client sends no tools and the turn lacks answers, it has results of calls instead.
+        `steps` is the number of answers in each turn, 1 for a missing turn. An assistant message is a step. The first
+        message of the row's next turn begins that turn. Another user message announces added functions, which begins a
+        turn without messages; if the client sends no tools and the turn lacks answers, it has results of calls instead.
         """
         spoken = _spoken_messages(request.messages)
         opening = self.turns[0]

@@ -50,6 +50,7 @@ class ServedEvaluator(Service):
         """Prepare the evaluator. `limit_s` is the timeout of one call."""
         self.name, self.about = name, f"the evaluator {name}"
         self._bound = bound = pipeline.bind_evaluator(name, evaluator, {})
+        # An LLM judge counts as asynchronous, but outside of a run it is called like a function.
         self._executor: pipeline.Executor = (
             pipeline.AsyncExecutor(bound, _MOST_ROWS, limit_s, UserLoop())
             if bound.asynchronous and not bound.asks_models

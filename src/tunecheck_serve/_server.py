@@ -494,7 +494,7 @@ class ModelServer(Service):
         await self._source.close()
 
     async def completion(self, request: web.Request, question: Asked) -> tuple[Completion, dict[str, str]]:
-        """Return the answer to a question, and the headers of the reply with its request id.
+        """Return the answer to a question, and the reply's headers: the request id, and a mark of a repeated answer.
 
         The id is that of the recorded answer; a random one if the answer has none.
         """

@@ -309,7 +309,7 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield a finding for each quotation that no argument, no result and no configuration contains.
 
     A quoted folder of the initial state is reported, too, if no call names it. A quotation that is most of its request
-    is a text to work on, not a value.
+    is a text to work on, not a value. Dialogues whose arguments are source code are not checked.
     """
     if not dialogue.calls or dialogue.is_source:
         return

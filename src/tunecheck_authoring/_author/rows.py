@@ -252,7 +252,8 @@ class VariantBuilder:
     def missing_parameter(self, draft: Draft) -> Draft | None:
         """Return the draft with a value left out of a request, which the user gives in the next turn.
 
-        Until then, only reading calls are allowed. None if the agent could know every value.
+        Until then, only reading calls are allowed. Return None if no turn with one call has a value that only the user
+        knows.
         """
         places = [
             (place, name)
@@ -493,11 +494,13 @@ class Trial:
     def _try_question(self, row: files.QuestionLine) -> files.Weakness | None:
         """Return the weakness of a question, or None.
 
-        Its own calls must pass, wrong calls and no calls must fail, and its words must hold all values.
+        Its own calls must pass, calls with a mistake must fail, and its words must hold all values. If it has calls, no
+        calls must fail, too.
         """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
 
+        # A call that cannot be read is left out. The row then does not pass.
         right, _ = right_calls(msgspec.to_builtins(row), row.ground_truth, tools)
         calls = [each.call for each in right]
 

@@ -313,6 +313,7 @@ class _HttpServer:
                     self._headers[header] = str(reply.getheader(header))
 
             if "id" not in message:  # a notification
+                # The only one is `initialized`. All requests after it must name the protocol's version.
                 self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
 

@@ -135,6 +135,7 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             f"tunecheck score {run.id} --evaluators NAME"
         )
 
+    # The rows are read twice: the graders in the definition depend on the verdicts of all rows.
     for row in run.rows():
         for criterion in criteria:
             criterion.note_verdict(row)

@@ -119,7 +119,7 @@ class AzureService:
         self._redactor = Redactor()
         self.sign_in = SignIn(credential, self._redactor)
         self._client: PipelineClient[Any, Any] = PipelineClient(
-            "",
+            "",  # no base URL: each request has a whole URL
             policies=[
                 policies.RequestIdPolicy(),
                 policies.HeadersPolicy({"Accept": "application/json"}),

@@ -240,6 +240,7 @@ class MathAPI(Simulator):
         number = _number(value, _NOT_A_NUMBER)
         refuse_if(unit_in not in _METRES or unit_out not in _METRES, _no_conversion(unit_in, unit_out))
 
+        # No division, because the last digit would differ from BFCL's.
         return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
 
     @tool
@@ -326,7 +327,7 @@ def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
 
 
 def _check_number(value: JSON) -> int | float | str:
-    """Return the value if it is a finite number or the text of one, which mpmath reads.
+    """Return the value if it is a finite number or the text of one in a form of `_NUMBER`; mpmath reads both.
 
     Raises:
         SimulatorError: the value is not a number, or has too many digits to process.

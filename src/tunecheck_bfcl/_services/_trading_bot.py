@@ -159,6 +159,7 @@ class TradingBot(ConfiguredService):
         }
 
         self.data["order_counter"] += 1
+        # As in BFCL, the result says Pending, and the state Open.
         return {"order_id": order_id, "order_type": order_type, "status": "Pending", "price": price, "amount": amount}
 
     @tool

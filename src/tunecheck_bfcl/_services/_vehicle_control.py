@@ -95,7 +95,7 @@ class VehicleControlAPI(ConfiguredService):
         refuse_if(self.data["brakePedalStatus"] != "pressed", "press the brake pedal before you start the engine")
         if self._kept["brakePedalForce"] != _FULL_BRAKE_N:
             raise SimulatorError("press the brake pedal fully before you start the engine")
-        refuse_if(self.data["fuelLevel"] < 0, "the tank is empty")
+        refuse_if(self.data["fuelLevel"] < 0, "the tank is empty")  # as in BFCL, a level of 0 is not refused
 
         refuse_if(ignitionMode != "START", "the ignition mode must be START to start the engine")
 
@@ -156,6 +156,7 @@ class VehicleControlAPI(ConfiguredService):
         self.data["fanSpeed"] = fanSpeed
         self.data["acMode"] = mode
 
+        # As in BFCL, the state is in °C, and the result repeats the temperature in the call's unit.
         return {"currentACTemperature": temperature, "climateMode": mode, "humidityLevel": self.data["humidityLevel"]}
 
     @tool

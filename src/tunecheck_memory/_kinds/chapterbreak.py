@@ -142,6 +142,7 @@ def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
         read = read_as({_NAMES.get(name, name): each for name, each in record.items()}, _Line, where, error=DataError)
         if split in (None, read.split):
             others = [each for each in read.others if each.strip()]
+            # One group, because no wrong beginning of a line is preferred.
             yield _Passage(where, _tail(read.context), _head(read.next), [others])
 
 

@@ -598,7 +598,7 @@ def _leg_from_facts(
 
     1. A stated position in a step of motion: "Go to the Library. It is 3 km north of the Chapel."
     2. One direction and a distance, apart: "Head north to the Library. The Library is 3 km away."
-    3. The destination's position, after a route has begun: "The Library is 3 km north of the Chapel."
+    3. The position of the route's destination, after a move: "The Library is 3 km north of the Chapel."
     4. An incomplete move to a place: "Head north to the Library."
 
     `incomplete` are the step's incomplete moves, `facts` its statements of positions. Return an empty list if they give
