@@ -161,6 +161,7 @@ def _schema(
     if kind == "array":
         if described.get("items") is None:
             raise front.error((*path, "items"), "an array needs the key `items`: write the type of its items")
+        # Items have no name, so a value such as `string` is not read as an example.
         schema["items"] = _read(front, described["items"], "", (*path, "items"), strict).schema
 
     if kind == "object":
@@ -593,7 +594,7 @@ def _thread(name: str, value: JSON) -> Iterator[dict[str, JSON]]:
     `value` is a list of messages or a single message.
 
     Raises:
-        TypeError: an item is not a message with a known role; the message begins with the input's `name`.
+        TypeError: an item is not a message with a known role; the error begins with the input's `name`.
     """
     for message in value if isinstance(value, list) else [value]:
         role = message.get("role", "user") if isinstance(message, dict) else None
