@@ -185,9 +185,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
     if found := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(
-            f"the grader's `input` or `labels` have {found[0].strip()!r}, a prompt file's markup; reword it"
-        )
+        raise ValueError(f"the grader's text has {found[0].strip()!r}, a prompt file's markup; reword this line")
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
