@@ -332,7 +332,7 @@ def test_two_runs_without_a_row_that_both_judged_recommend_neither(
     dead = passes(tmp_path, "dead", [None] * 4)
     half = passes(tmp_path, "half", [True, False, True, True])
     said = " ".join(here(capsys, "compare", str(dead), str(half)).out.split())
-    assert "Undecided: no row has a verdict in both dead and half." in said
+    assert "Undecided: dead and half have no comparable verdicts." in said
 
 
 def test_the_next_step_names_the_run_that_lacks_verdicts(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     """
     names = short_names([decision.candidate, decision.base])
     heads = _CHOICES if chosen else _OTHER_CHOICES
-    # An undecided comparison without an estimate has no pair of verdicts: the head says so.
+    # An undecided comparison without an estimate has no pair of verdicts, or different judges: the head says so.
     has_rows = decision.decision != "undecided" or decision.difference[1] is not None
 
     return heads[decision.decision if has_rows else "no rows"].format(
@@ -216,7 +216,7 @@ _CHOICES = MappingProxyType(
         "ship": "Ship {new}",
         "keep": "Keep {base}, not {new}",
         "undecided": "Undecided: keep {base} for now, not {new}",
-        "no rows": "Undecided: no row has a verdict in both {base} and {new}",
+        "no rows": "Undecided: {base} and {new} have no comparable verdicts",
         "invalid": "Invalid: {new} and {base} were not measured in the same way",
     }
 )
