@@ -10,7 +10,7 @@ from rapidfuzz import fuzz
 from tests.judge_parts import JudgeServer
 from tests.tables import cases
 
-from tunecheck import PluginError, PromptyEvaluator, load_endpoint
+from tunecheck import ConfigurationError, PluginError, PromptyEvaluator, load_endpoint
 from tunecheck.cli import main
 from tunecheck.plugins import find
 
@@ -166,6 +166,53 @@ def test_files_that_are_there_are_kept_without_overwrite(capsys: pytest.CaptureF
     Path("datasets/items.jsonl").unlink()
     assert convert(NEAR) == 2
     assert "graders/near.json exists" in capsys.readouterr().err
+
+
+SCRIPT = {"type": "python", "name": "script", "source": "def grade(sample, item):\n    return 0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "own.json: cannot be read: "),
+        ("[]", "own.json: must be a mapping, not a list"),
+        (json.dumps(CHECK), "own.json: the string_check grader lacks the key 'operation'"),
+        (json.dumps({**CHECK, "operation": "eq", "input": SCORE["input"]}), "own.json: `input` must be"),
+        (json.dumps({**SCORE, "input": "Rate {{sample.output_text}}"}), "own.json: `input` must be"),
+        (json.dumps(SCORE), "own.json: type must be string_check or text_similarity, not score_model"),
+        (json.dumps(SCRIPT), "own.json: type must be string_check or text_similarity, not python"),
+    ],
+)
+def test_a_file_that_is_no_text_grader_ends_the_command_in_one_line(
+    text: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("graders").mkdir()
+    Path("graders/own.json").write_text(text)
+    Path("rows.jsonl").write_text('{"id": "1", "response": "Paris", "item": {"answer": "Rome"}}\n')
+    assert main(["evaluate", "--dataset", "rows.jsonl", "--response-column", "response", "--evaluators", "own"]) == 2
+    said = capsys.readouterr().err
+    assert problem in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing.json", r"missing\.json: cannot be read: No such file"),
+        pytest.param(
+            "pipe.json",
+            r"pipe\.json: cannot be read: the path is not a regular file",
+            marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes"),
+        ),
+    ],
+)
+def test_a_grader_that_cannot_be_read_is_a_configuration_error(name: str, reason: str) -> None:
+    assert convert({**CHECK, "operation": "eq"}) == 0
+    grader: Any = find("evaluators", "check")
+    if name == "pipe.json":
+        os.mkfifo(name)
+    with pytest.raises(ConfigurationError, match=reason):
+        type(grader())(name)
 
 
 HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item):\n    return 1\u202e"}

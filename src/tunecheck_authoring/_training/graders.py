@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from tunecheck import Evaluator, Metric, read_calls, verdict, write_calls
+from tunecheck import ConfigurationError, Evaluator, Metric, plugins, read_calls, verdict, write_calls
 from tunecheck.evaluators import TextEvaluator
 from tunecheck.plugins import Missing, Verdict, clean, dumps, find, find_value, loads, parse_path, read_as, value_of
 
@@ -28,6 +28,14 @@ VARIABLE = re.compile(r"\{\{((?:(?!\{\{).)*?)\}\}", re.DOTALL)
 # How a failed text check is worded, by operation.
 _FAILS = {"eq": "is not", "ne": "is", "like": "does not contain", "ilike": "does not contain (ignoring case)"}
 _OF_SAMPLE = ("output_text", "output_tools", "output_json")
+# The keys that each type of grader needs; `Grader` makes all of them optional.
+_NEEDED = {
+    "string_check": ("input", "operation"),
+    "text_similarity": ("input", "evaluation_metric", "pass_threshold"),
+    "score_model": ("input", "model"),
+    "label_model": ("input", "model", "labels", "passing_labels"),
+    "python": ("source",),
+}
 TextMetric: TypeAlias = Literal[
     "fuzzy_match", "bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_3", "rouge_4", "rouge_5", "rouge_l"
 ]
@@ -56,6 +64,25 @@ class Grader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: list[str] = []
     passing_labels: list[str] = []
     source: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if a key that the type needs is missing, or `input` is of another type's form."""
+        if lacking := [key for key in _NEEDED[self.type] if getattr(self, key) in ("", None, [])]:
+            raise ValueError(f"the {self.type} grader lacks the key {lacking[0]!r}; add it")
+        if isinstance(self.input, list) is not self.type.endswith("_model"):
+            raise ValueError("`input` must be a list of messages in a model grader, and a text in any other grader")
+
+
+def read_json(path: Path) -> plugins.JSON:
+    """Return the JSON value in a file.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or is not JSON.
+    """
+    try:
+        return loads(plugins.read_regular(path, links=True))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def path_of(found: re.Match[str]) -> tuple[str | int, ...]:
@@ -98,11 +125,13 @@ class GraderEvaluator(Evaluator):
         """Read the grader's file. Its name becomes the metric's name.
 
         Raises:
-            ConfigurationError: the file is not a grader.
+            ConfigurationError: the file cannot be read, or is not a text grader.
         """
         path = Path(grader)
-        value = loads(path.read_bytes())
+        value = read_json(path)
         self._grader = read_as(value, Grader, str(path))
+        if self._grader.type not in ("string_check", "text_similarity"):
+            raise ConfigurationError(f"{path}: type must be string_check or text_similarity, not {self._grader.type}")
         super().__init__(grader=value)
 
         metric = self._grader.evaluation_metric

@@ -27,18 +27,10 @@ import yaml
 from tunecheck import ConfigurationError
 from tunecheck.datasets import ConversationError, DatasetDefaults, Form, Record, as_tools
 from tunecheck.endpoints import content_parts
-from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, loads, printable, read_as, read_regular
+from tunecheck.plugins import JSON, Missing, discover, dumps, find_value, printable, read_as
 from tunecheck.prompts import load_prompt
-from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, fill_template, path_of
+from tunecheck_authoring._training.graders import VARIABLE, Grader, GraderMessage, fill_template, path_of, read_json
 
-# The keys that each type of grader needs; `Grader` makes all of them optional.
-_NEEDED = {
-    "string_check": ("input", "operation"),
-    "text_similarity": ("input", "evaluation_metric", "pass_threshold"),
-    "score_model": ("input", "model"),
-    "label_model": ("input", "model", "labels", "passing_labels"),
-    "python": ("source",),
-}
 _MISREAD = re.compile(
     r"\{[%#]|^[^\w\n]*(system|developer|user|assistant|function|tool)[^\w\n]*$", re.IGNORECASE | re.MULTILINE
 )
@@ -63,11 +55,7 @@ def with_graders(path: Path) -> Form:
     Raises:
         ConfigurationError: The file cannot be read, or a part cannot be converted. The message names file and part.
     """
-    try:
-        value = loads(read_regular(path, links=True))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    definition = read_as(value, EvalDefinition, str(path))
+    definition = read_as(read_json(path), EvalDefinition, str(path))
 
     known_names = {each.name for each in discover("evaluators") if each.file is None}
     files: dict[str, tuple[str, str]] = {}  # path and text by evaluator
@@ -129,10 +117,8 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
     """Return the path and the text of an evaluator's file that is equivalent to a grader.
 
     Raises:
-        ValueError: the grader lacks a key, or its template cannot be converted.
+        ValueError: the grader's template cannot be converted.
     """
-    if lacking := [key for key in _NEEDED[grader.type] if getattr(grader, key) in ("", None, [])]:
-        raise ValueError(f"the {grader.type} grader lacks the key {lacking[0]!r}; add it")
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
         source = grader.source.replace("\r\n", "\n").replace("\r", "\n")
