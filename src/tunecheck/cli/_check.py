@@ -216,6 +216,7 @@ class _RowCheck:
 
         names = defaults.evaluators or DEFAULT_EVALUATORS
         layers = read_layers(None, names, defaults.evaluator_mapping)
+        # If the messages are mapped, the mapping of `query` does not count for them, as in a run (`read_also`).
         query_mapping = {} if "messages" in defaults.target_mapping else layers["default"]
         self._query = value_reader({"default": query_mapping}, "query")
         self._tools = value_reader(layers, *TOOL_COLUMNS)

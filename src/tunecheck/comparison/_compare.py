@@ -383,22 +383,22 @@ def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list
 class CommonRows(msgspec.Struct, frozen=True):
     """The base's items with a number in every run; `scores` has the shape (items, runs).
 
-    `labels` has each item's cluster. `sides` describes the metric.
+    `cluster_codes` has each item's cluster. `sides` describes the metric.
     """
 
     items: NDArray[numpy.int64]
     scores: Floats
-    labels: Codes | None
+    cluster_codes: Codes | None
     sides: measuring.PairedValues
 
     def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
         """Return the figure of the run at position `run` over these rows: a pass rate for verdicts, else a mean."""
         values, sides, confidence = self.scores[:, run], self.sides, settings.confidence
         if sides.verdicts:
-            return estimate_proportion(values, self.labels, confidence=confidence)
+            return estimate_proportion(values, self.cluster_codes, confidence=confidence)
         # Histories and rankings show these intervals without a test, so they get fewer resamples.
         few = measuring.FEW_RESAMPLES
-        return estimate_mean(values, self.labels, bounds=sides.bounds, confidence=confidence, resamples=few)
+        return estimate_mean(values, self.cluster_codes, bounds=sides.bounds, confidence=confidence, resamples=few)
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
@@ -441,7 +441,7 @@ def judge_label_counts(metric: results.MetricRef, runs: Runs) -> LabelCounts | N
 def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[results.Ranked]:
     """Return each run's figure over the `common` rows and its difference from the best other run, in the runs' order.
 
-    With `labels`, both are corrected for the judge's errors, which does not change the ranking.
+    With counts of human `labels`, both are corrected for the judge's errors, which does not change the ranking.
     """
     settings, sides = runs.settings, common.sides
 
@@ -449,7 +449,7 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
     order = sorted(range(len(runs.tables)), key=lambda position: runs.tables[position].info.id)
     standings = multiple_comparisons_with_the_best(
         common.scores[:, order],
-        common.labels,
+        common.cluster_codes,
         verdicts=sides.verdicts,
         higher_is_better=sides.higher_is_better,
         confidence=(1 + settings.confidence) / 2,  # because each end of the interval is a one-sided limit
@@ -610,7 +610,7 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
 
     decision = best = choose_decision(comparisons)
     # With two runs there is no choice of a best run: the other run is the base.
-    optimism = expected_optimism(common.scores, common.labels) if len(tables) > 2 else None
+    optimism = expected_optimism(common.scores, common.cluster_codes) if len(tables) > 2 else None
     if optimism is not None:
         # Only the decision to act on has this remark: the others are not chosen for being the largest.
         size = size_text(sides.kind, optimism)

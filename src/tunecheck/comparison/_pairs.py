@@ -301,7 +301,8 @@ class RunPair:
 def tags_of(value: JSON) -> list[str]:
     """Return the slices to which a value assigns its row: each text of a list of texts, else the value itself.
 
-    Examples: `["a", "b"]` gives a and b; `"a"` gives a; 3 gives 3; `[]` gives []; None gives no slice.
+    For example, `["a", "b"]` gives the slices "a" and "b", `"a"` gives "a", 3 gives "3", and `[]` gives "[]". Null
+    gives no slice.
     """
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return [str(item)[:_LONGEST_TAG] for item in value]

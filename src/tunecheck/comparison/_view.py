@@ -421,6 +421,7 @@ def _rows_over_runs_table(histories: results.RowsOverRuns, most: int) -> Table:
         for row in rows[:most]:
             marks = "".join(_MARKS.get(share, "~") for share in row.passed)
             cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
+        # The comparison lists only its first rows, so --rows can show fewer than the outcome has.
         if len(rows) > most:
             cells.append((f"    and {histories.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
 

@@ -263,7 +263,7 @@ class Dataset:
         return self.defaults.id or "id"
 
     def _require_declared_id(self, values: Record, number: int) -> None:
-        """Refuse a row without an id (DataError) if the defaults name the column of ids; otherwise do nothing."""
+        """Raise DataError for this row, which has no id, if the defaults name the column of ids; else do nothing."""
         column = self.defaults.id
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""

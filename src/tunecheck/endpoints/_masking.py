@@ -169,6 +169,7 @@ class Redactor:
         texts: list[str] = []
         _add_texts(value, texts)
         # One search in all texts is enough for most answers: they repeat no secret, so `_mask` returns the same object.
+        # A secret of digits is looked for in all numbers, too: a number may show it rounded or without leading zeros.
         text = "\n".join(texts)
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
         return self._masked(value) if may_repeat else value

@@ -151,7 +151,8 @@ class ReplayEndpoint(Endpoint):
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
         """Return the record of a row if its answer is under `result`, as in BFCL's files, or is a list of turns.
 
-        None means that the record has a single answer, which `complete` returns.
+        The returned record has the answer under `result` in both cases. None means that the record has a single answer,
+        which `complete` returns.
 
         Raises:
             NoAnswerError: the file has no record of the row.

@@ -377,11 +377,12 @@ class HttpTransport:
     ) -> AttemptFailed:
         """Return a failure without a complete reply, with an error of type `kind`.
 
-        `sent` is False if the service did not get the request; the error's cause is then `unreachable`. `lasting`: a
-        retry would fail in the same way.
+        `sent` is False if the service did not get the request; the error's cause is then `unreachable`, and no tokens
+        were used. `lasting`: a retry would fail in the same way.
         """
         error = kind(f"{self._who}: {self._redactor.line(reason)}")
         error.cause = error.cause if sent else "unreachable"
+        # `Usage()`: the request may have used tokens, but their number is unknown.
         return AttemptFailed(error, not lasting, sent, usage=Usage() if sent else None)
 
     async def close(self) -> None:

@@ -377,7 +377,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
         # The later calls of the ground truth that the lookup may prepare.
         for later in compared.expected[position + 1 :]:
             attempts = compared.calls_of(later.call.name)
-            # If a state is wrong, a call with the expected result is not the cause.
+            # If no result is missing, a state is wrong. Then a call with the expected result is not the cause.
             if later.acted and attempts and (compared.lacks_results or not compared.got_result_of(later)):
                 actual = attempts[0].call
                 message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls first"

@@ -164,6 +164,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
+    # Nothing in the data was read as a call or an answer if the text is the JSON of the whole value.
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
         raise ValueError(f"the ground truth must be calls or text, not other JSON: {reading.text[:_MOST_DATA_SHOWN]}")
     return reading

@@ -142,8 +142,9 @@ class TextReader:
     def _call_spans(self, body: str) -> list[tuple[int, int]]:
         """Return the start and end of each call in a text, without searching for reasoning at its beginning.
 
-        An unreadable call of a tool extends to the end of the text. But if another call follows a closing mark of
-        reasoning, the unreadable call was part of the reasoning and is left out.
+        An unreadable call extends to the end of the text if a tool's name stands between its start and the last closing
+        mark of reasoning. But if another call follows that mark, the unreadable call was part of the reasoning and is
+        left out.
         """
         collector, marks = self._new_collector(), self._marks
 
@@ -151,7 +152,7 @@ class TextReader:
             self._take_body(body, collector, marks)
         except UnreadableError:
             # The unreadable call may be a mention in the reasoning. Then calls follow the last mark that closes
-            # reasoning.
+            # reasoning. `take_thoughts` needs spans only in a text with such a mark.
             thought_end = max((body.rfind(mark) + len(mark) for mark in marks.endings if mark in body), default=0)
             answer = self._new_collector()
             with suppress(UnreadableError):

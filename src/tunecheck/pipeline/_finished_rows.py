@@ -250,7 +250,8 @@ class VerdictReader:
     """Reads one evaluator's verdicts from result rows; `metric` is the metric that counts, or None.
 
     `keys` are the columns that tell why a row failed. For the evaluator `judge` with the metric `relevance`, the score
-    is in `outputs.judge.relevance` and the result in `outputs.judge.relevance_result`.
+    is in `outputs.judge.relevance`, else in `outputs.judge.relevance_score`, and the result in
+    `outputs.judge.relevance_result`.
     """
 
     def __init__(self, name: str, metric: str | None) -> None:
@@ -267,7 +268,10 @@ class VerdictReader:
         self.keys = (self._result, self._reason, self._threshold, self.properties, self.differences)
 
     def read(self, row: Mapping[str, JSON], otherwise: Word | None = None) -> RecordedVerdict:
-        """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known."""
+        """Return the verdict on this row; `otherwise` is the outcome of a row without a result, if known.
+
+        Without a metric that counts, or after an error, the verdict has only an outcome.
+        """
         word = self.word(row, otherwise)
         if self.metric is None or word == "error":
             return RecordedVerdict(word)

@@ -544,7 +544,7 @@ def _is_garbled(fault: Fault) -> bool:
 
     actual = text_or_json(fault.actual)
     expected = [text_or_json(value) for value in _accepted_values(fault) if type(value) is type(fault.actual)]
-    # Most wrong arguments are plain text, which no error of encoding has changed.
+    # Most wrong arguments are plain text, which all steps below would leave unchanged.
     if actual.isascii() and _SIGNS_OF_GARBLING.isdisjoint(actual):
         return actual in expected
 
@@ -584,7 +584,7 @@ def _properties(name: str, tools: ToolDefinitions) -> Mapping[str, JSON]:
 
 
 def _call_faults(answer: FailedAnswer) -> Iterator[Fault]:
-    """Yield the causes in an answer's calls: left in the text, misnamed, repeated, or extra."""
+    """Yield the causes in the calls of an answer with at least one: left in the text, misnamed, repeated, or extra."""
     any_name = "empty_turn" in answer.codes  # in a conversation, whose tools are those of its simulators
     calls = answer.reading.calls
     name = next((call.name for call in calls if any_name or answer.tools.spelled(call.name)), None)

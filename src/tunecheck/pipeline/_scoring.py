@@ -510,7 +510,8 @@ class ReadCallsCount:
     def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:
         """Return how many answers have calls only in their text, and what the other value of --calls would change.
 
-        `pass_rates` has each evaluator's rate as read and as the other value would read it. None without such answers.
+        `pass_rates` has the rates as read and as the other value would read, for evaluators whose rate would change.
+        None without such answers.
         """
         if not self.unparsed:
             return None

@@ -207,7 +207,7 @@ class Front:
         return word
 
     def required_text(self, *path: str | int) -> str:
-        """Return the text at this path.
+        """Return the text at this path, with references such as `${env:NAME}` as they are written.
 
         Raises:
             PromptError: the text is absent or blank, or refers to a variable that is not set.

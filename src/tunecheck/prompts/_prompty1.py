@@ -309,7 +309,7 @@ def _content(chunk: str, skeleton: Skeleton, images: Mapping[str, str]) -> JSON:
     """Return the content of a message: a text, or a list of parts if it contains images.
 
     `chunk` is the message's text with the marks of `skeleton`, which fills in the values. `images` are the image files
-    as data URLs by link. A link that is no image stays in the text.
+    as data URLs by link. A link stays in the text if it is no image, or if it names a file but comes from a value.
     """
     parts: list[JSON] = []
 

@@ -392,6 +392,7 @@ class TableBuilder:
 
         if "cause" in columns:
             self._causes = self._causes or {}
+            # `_rows` is the number of rows before this block, so it is the number of the block's first row.
             numbered = enumerate(columns["cause"], self._rows)
             self._causes.update({number: cause for number, cause in numbered if isinstance(cause, str)})
 

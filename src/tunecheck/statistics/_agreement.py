@@ -99,15 +99,18 @@ class Agreement:
         return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
-        """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0."""
+        """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0.
+
+        The formula is that of Fleiss, Cohen and Everitt (see `kappa`), in counts instead of shares.
+        """
         rest, total = 1 - kappa, self.total
         agreement_terms = disagreement_terms = Fraction(0)
         # Cells on the diagonal are rows on which both agree; all others are disagreements.
-        for (first, second), count in self.counts.items():
-            if first == second:
-                agreement_terms += count * (1 - rest * (self.first[first] + self.second[first]) / total) ** 2
+        for (by_first, by_second), count in self.counts.items():
+            if by_first == by_second:
+                agreement_terms += count * (1 - rest * (self.first[by_first] + self.second[by_first]) / total) ** 2
             else:
-                disagreement_terms += count * Fraction(self.second[first] + self.first[second], total) ** 2
+                disagreement_terms += count * Fraction(self.second[by_first] + self.first[by_second], total) ** 2
 
         spread = (agreement_terms + rest**2 * disagreement_terms) / total - (kappa - expected * rest) ** 2
         return spread / (total * (1 - expected) ** 2)

@@ -156,6 +156,7 @@ def tango_score(b: float, c: float, n: float, difference: float) -> float:
     `b` of `n` rows passed in the base only, `c` in the new run only.
     """
     linear = -b - c + (2 * n - c + b) * difference
+    # The maximum likelihood estimate in Tango's paper (see `tango`) is the larger root of a quadratic equation.
     root = math.sqrt(max(0.0, linear**2 + 8 * n * b * difference * (1 - difference)))
     variance = n * (2 * (root - linear) / (4 * n) + difference * (1 - difference))
 

@@ -314,6 +314,7 @@ class ValueComparison:
 
         The members of its objects are lists of accepted values again, as in BFCL's possible answers.
         """
+        # Beyond the limit of depth or work, `_value` yields a difference without comparing.
         if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._spend():
             yield from self._members_with_alternatives(expected, actual, spot)
         elif (
@@ -542,6 +543,7 @@ def _shortest_path(
 ) -> tuple[list[int], int]:
     """Find the cheapest chain of moves that gives the row in column 0 a free column.
 
+    Rows and columns count from 1. `row_of` has the row of each column; 0 means that the column is free.
     Returns the column before each column in the chain, and the free column. Updates the prices so that all reduced
     costs (cost minus both prices) stay at least 0.
     """

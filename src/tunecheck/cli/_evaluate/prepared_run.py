@@ -378,6 +378,7 @@ def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...
 
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
+    # None: no recorded run, because the source gives the answers.
     return PreparedRun(options, source, None, evaluators, config, gates, source.simulated, trust)
 
 

@@ -144,12 +144,13 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
     verdict, style = _VERDICTS[end]
 
     unmet = [gate for gate in page.gates if not gate.met]
-    # With `--undecided`, a gate that is only undecided has another end than the run.
+    # If the run ends "not met", a gate that is not met is named before an undecided one.
     unmet = [gate for gate in unmet if gate.end == end] or unmet
 
     if not unmet:
         return verdict, style
 
+    # Then all gates in `unmet` are undecided.
     if end == "met":
         verdict, style = f"{_VERDICTS['undecided'][0]}, accepted (--undecided pass)", "warn"
 
