@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from tests.bfcl_check_parts import check_conversation
 
 from tunecheck.episodes import CallMode, Services
