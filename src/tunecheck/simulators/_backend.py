@@ -136,12 +136,17 @@ class Simulator:
         return [tool_definition(operation) for operation in cls.operations().values()]
 
 
+_NESTED = (list, dict)
+
+
 def copy_json(value: _Value) -> _Value:
     """Return a copy of JSON data that shares no list or object with the original."""
+    # A call for each text and number would take most of the time.
     if isinstance(value, list):
-        return [copy_json(item) for item in value]  # type: ignore[return-value]
+        return [copy_json(item) if isinstance(item, _NESTED) else item for item in value]  # type: ignore[return-value]
     if isinstance(value, dict):
-        return {key: copy_json(item) for key, item in value.items()}  # type: ignore[return-value]
+        copied = {key: copy_json(item) if isinstance(item, _NESTED) else item for key, item in value.items()}
+        return copied  # type: ignore[return-value]
     return value
 
 
