@@ -362,7 +362,7 @@ def _key(key: object, path: _Steps) -> str:
 
 
 def _refuse(value: object, path: _Steps, detail: str = "", after_path: str = "") -> NoReturn:
-    """Raise TypeError for a value without a JSON form: "a.b[0], a key: a set has no JSON form".
+    """Raise TypeError for a value without a JSON form: "a.b[0], a key: a value of type set has no JSON form".
 
     `after_path` are words such as ", a key"; `detail` is the reason, with a blank at its end.
     """
@@ -376,7 +376,7 @@ def _refuse(value: object, path: _Steps, detail: str = "", after_path: str = "")
 
     value_path = f"{step}{value_path}"
     value_path = value_path if len(value_path) <= _MAX_PATH else f"{value_path[:_MAX_PATH]}…"
-    raise TypeError(f"{value_path}: a {type(value).__name__} {detail}has no JSON form")
+    raise TypeError(f"{value_path}: a value of type {type(value).__name__} {detail}has no JSON form")
 
 
 ValuePath: TypeAlias = tuple[str | int, ...]

@@ -256,7 +256,7 @@ def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path)
         (lambda rows: fail(SystemExit(3)), "SystemExit: 3"),
         (lambda rows: fail(KeyboardInterrupt("mine")), "KeyboardInterrupt: mine"),
         (lambda rows: fail(BaseException("base")), "BaseException: base"),
-        (lambda rows: {"v": object()}, "TypeError: aggregate.v: a object has no JSON form"),
+        (lambda rows: {"v": object()}, "TypeError: aggregate.v: a value of type object has no JSON form"),
         (lambda rows: rows[99], "IndexError"),
     ],
 )
@@ -275,7 +275,8 @@ def test_an_aggregate_s_odd_value_costs_its_key(tmp_path: Path) -> None:
     result = own(tmp_path, lambda rows: {"v": {1}, "n": np.array([1, 2]), "m": 3}, OUTPUTS)
     metrics = metrics_of(result)
     assert (metrics["e.v"], metrics["e.n"], metrics["e.m"]) == (None, [1, 2], 3)
-    assert result.aggregate_errors == {"e": {"type": "TypeError", "message": "aggregate.v: a set has no JSON form"}}
+    message = "aggregate.v: a value of type set has no JSON form"
+    assert result.aggregate_errors == {"e": {"type": "TypeError", "message": message}}
 
 
 def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
