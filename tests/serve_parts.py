@@ -95,15 +95,16 @@ class Counting(ChatSource):
         self,
         *,
         failures: int = 0,
-        error: Exception | None = None,
+        error: BaseException | None = None,
         wait: asyncio.Event | None = None,
         simulated: bool = False,
         text: str = "",
     ) -> None:
         self.failures, self.error, self.wait = failures, error, wait
-        self.simulated, self.text, self.answers = simulated, text, 0
+        self.simulated, self.text, self.asked, self.answers = simulated, text, 0, 0
 
     async def complete(self, request: ChatRequest) -> Completion:
+        self.asked += 1
         if self.wait:
             await self.wait.wait()
         if self.failures:

@@ -695,14 +695,15 @@ class ReplyStore(Generic[T]):
     async def reply(self, key: str, digest: bytes, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the answer to the question with this digest, computed once for its key.
 
-        A failed answer is computed again for the next request. A key beyond `most` drops the oldest one. `ask` computes
-        the answer.
+        A failed answer is computed again for the next request, also if the client has hung up meanwhile. A key beyond
+        `most` drops the oldest one. `ask` computes the answer.
 
         Raises:
             BadRequestError: the key was used with another question.
         """
         if key not in self._stored:
             self._stored[key] = (digest, asyncio.ensure_future(ask()))
+            self._stored[key][1].add_done_callback(functools.partial(self._forget_failure, key))
             if len(self._stored) > self._most:
                 self._stored.popitem(last=False)
 
@@ -710,8 +711,10 @@ class ReplyStore(Generic[T]):
         if stored_digest != digest:
             raise BadRequestError("this Idempotency-Key was used with another request; send a new key")
 
-        try:
-            return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
-        except Exception:  # noqa: BLE001 - every failure is tried again
-            self._stored.pop(key, None)
-            raise
+        return await asyncio.shield(task)  # if the client hangs up, its repeated request gets the answer
+
+    def _forget_failure(self, key: str, task: asyncio.Future[T]) -> None:
+        """Remove a task that was cancelled or failed, unless its key was dropped and has a new task."""
+        failed = task.cancelled() or task.exception() is not None
+        if failed and key in self._stored and self._stored[key][1] is task:
+            del self._stored[key]

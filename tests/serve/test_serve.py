@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import openai
 import pytest
+from aiohttp import web
 from tests.cli_parts import here, workspace
 from tests.platforms import posix_only
 from tests.scripted_rules import ScriptSource, read_script
@@ -34,7 +35,7 @@ from tests.serve_parts import (
 )
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, Row
+from tunecheck import ConfigurationError, Row, TimedOutError
 from tunecheck.endpoints import ReplayEndpoint, is_loopback
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
@@ -158,6 +159,41 @@ async def test_a_failure_is_not_stored_under_its_key(started: Starter) -> None:
     url = f"{await started(Counting(failures=1))}/score"
     statuses = [(await posted(url, {"input_data": "a"}, **{"Idempotency-Key": "k"}))[0] for _ in range(2)]
     assert statuses == [504, 200]
+
+
+@pytest.mark.parametrize("error", [TimedOutError("too late"), asyncio.CancelledError()])
+async def test_a_call_that_fails_after_its_client_has_hung_up_is_made_again(error: BaseException) -> None:
+    counting, left = Counting(failures=1, error=error, wait=asyncio.Event()), asyncio.Event()
+
+    @web.middleware
+    async def watch(request: web.Request, handler: Any) -> web.StreamResponse:
+        try:
+            return await handler(request)  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            left.set()
+            raise
+
+    app = make_app(counting)
+    app.middlewares.insert(0, watch)
+    # The server of somebody who embeds the application and cancels requests whose client has hung up.
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        asked = asyncio.create_task(posted(f"{url}/score", {"input_data": "a"}, **{"Idempotency-Key": "k"}))
+        while not counting.asked:
+            await asyncio.sleep(0.01)
+        asked.cancel()
+        await left.wait()
+        assert counting.wait
+        counting.wait.set()
+        status, reply, headers = await posted(f"{url}/score", {"input_data": "a"}, **{"Idempotency-Key": "k"})
+        health = await got(f"{url}/health")
+    finally:
+        await runner.cleanup()
+    assert (status, reply, headers.get("Idempotent-Replayed")) == (200, {"result": "answer 1"}, None)
+    assert (health["answers"], health["repeats"]) == (1, 0)
 
 
 async def test_a_source_that_breaks_is_a_server_error_and_the_server_goes_on(started: Starter) -> None:
