@@ -85,6 +85,19 @@ def test_a_score_of_which_less_is_better_is_ranked_from_below(tmp_path: Path) ->
     assert second.low == 0
 
 
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_a_run_without_a_difference_is_not_the_candidate(tmp_path: Path, higher_is_better: bool) -> None:
+    def run(name: str, values: Sequence[float | None]) -> Path:
+        return scores(tmp_path, name, values, higher_is_better=higher_is_better)
+
+    changed = 0.9 if higher_is_better else 0.1
+    base, better, empty = run("base", [0.5] * 6), run("better", [0.5] * 5 + [changed]), run("empty", [None] * 6)
+    for runs in ((base, better, empty), (base, empty, better)):
+        found = compare(*runs)
+        assert {each.decision.decision for each in found.against} == {"undecided"}
+        assert found.decision.candidate == better.name
+
+
 def printed(found: Selection) -> str:
     return markdown(selection_view(found))
 

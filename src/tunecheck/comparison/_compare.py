@@ -575,10 +575,11 @@ def choose_decision(comparisons: Sequence[results.RunComparison]) -> results.Dec
     """
 
     def rank(comparison: results.RunComparison) -> tuple[int, float]:
-        """Return a sort key: higher for a better decision, then for a larger improvement."""
-        metric, decision = comparison.metrics[comparison.part_metric], comparison.decision
-        value = -math.inf if metric.difference.value is None else metric.difference.value
-        return -_BEST_FIRST.index(decision.decision), value if metric.higher_is_better else -value
+        """Return a sort key: higher for a better decision, then for a larger improvement; no difference is lowest."""
+        metric = comparison.metrics[comparison.part_metric]
+        difference, sign = metric.difference.value, 1 if metric.higher_is_better else -1
+        improvement = -math.inf if difference is None else sign * difference
+        return -_BEST_FIRST.index(comparison.decision.decision), improvement
 
     # `max` returns the first of equal ones; reversed, that is the later run.
     return max(reversed(comparisons), key=rank).decision
