@@ -71,8 +71,9 @@ def test_a_refused_way_of_asking_has_a_key_of_the_definition(body: Any, status: 
     assert not change or refused(body, status) is None
 
 
-def test_what_was_found_out_is_told_with_the_value_that_was_typed() -> None:
-    facts = ApiFacts(parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=("json_schema",))
+@pytest.mark.parametrize("formats", [("json_schema",), ("text", "json_schema")])
+def test_what_was_found_out_is_told_with_the_value_that_was_typed(formats: tuple[str, ...]) -> None:
+    facts = ApiFacts(parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=formats)
     assert list(facts.sentences()) == [
         "this model refuses temperature 0.1, so Tunecheck leaves it out",
         "this model refuses max_tokens 9, so Tunecheck sends it as max_completion_tokens",

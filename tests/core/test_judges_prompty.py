@@ -105,6 +105,15 @@ def test_the_prompts_own_response_format_is_kept(tmp_path: Path) -> None:
     assert [format_of(asked) for asked in server.asked] == ["json_object", None]
 
 
+def test_a_refused_text_format_is_left_out_and_never_becomes_json(tmp_path: Path) -> None:
+    text = QUALITY.replace("max_tokens: 200}", "max_tokens: 200, response_format: {type: text}}")
+    with JudgeServer(picky({"text"})) as server:
+        endpoint = server.endpoint()
+        assert PromptyEvaluator(prompt_file(tmp_path, text), endpoint)(response="a")["quality"] == 4
+    assert [format_of(asked) for asked in server.asked] == ["text", None]
+    assert [*endpoint.facts.sentences()] == ["this model refuses response_format text, so Tunecheck leaves it out"]
+
+
 def test_a_prompt_without_outputs_asks_for_no_format(tmp_path: Path) -> None:
     with JudgeServer([GOOD]) as server:
         PromptyEvaluator(plain_prompt(tmp_path), server.endpoint())(response="a")

@@ -3,7 +3,7 @@
 An endpoint keeps its `ApiFacts`. `parameters_of()` returns the parameters to send:
 
 * A refused parameter is sent under its other name (LIMITS), or left out.
-* A refused answer format becomes "JSON object", or is left out if that is refused, too.
+* A refused JSON Schema becomes "JSON object", or is left out if that is refused, too. Other formats are left out.
 * A judge's token limit is raised to `room`.
 
 After an error, `learned()` returns the new facts. The first rule that fits finds the refused parameter:
@@ -103,7 +103,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
         """Return the parameters to send, without refused ones. `may_raise_limit` makes `room` the lowest token limit.
 
-        A refused parameter is sent under its synonym, a refused answer format as "JSON object", if the API takes that.
+        A refused parameter is sent under its synonym, a refused JSON Schema as "JSON object", if the API takes that.
         """
         sent: dict[str, JSON] = {}
 
@@ -132,10 +132,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return synonym if synonym not in self.parameters and synonym not in parameters else None
 
     def _accepted_format(self, answer_format: JSON) -> JSON:
-        """Return the answer format if the API accepts it, else "JSON object", else None."""
+        """Return the answer format if the API accepts it, "JSON object" for a refused JSON Schema, else None."""
         if not isinstance(answer_format, dict) or answer_format.get("type") not in self.formats:
             return answer_format
-        return {"type": "json_object"} if "json_object" not in self.formats else None
+        is_weaker_accepted = answer_format["type"] == "json_schema" and "json_object" not in self.formats
+        return {"type": "json_object"} if is_weaker_accepted else None
 
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
         """Return the facts extended by the parameter or answer format that this error refuses.
@@ -172,9 +173,9 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             synonym = self._accepted_name(name, parameters={})
             yield f"this model refuses {shown}, so Tunecheck {f'sends it as {synonym}' if synonym else 'leaves it out'}"
 
-        # Only JSON Schema has a weaker form (JSON object); the others are left out.
         if self.formats:
-            remedy = "asks for a JSON object instead" if self.formats == ("json_schema",) else "leaves it out"
+            weaker = self._accepted_format({"type": self.formats[-1]})
+            remedy = "leaves it out" if weaker is None else "asks for a JSON object instead"
             yield f"this model refuses {FORMAT} {self.formats[-1]}, so Tunecheck {remedy}"
 
         if self.room:
