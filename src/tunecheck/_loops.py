@@ -19,7 +19,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
@@ -186,21 +186,22 @@ class Threads(ThreadPoolExecutor):
                 self._work.put(None)
 
 
-_SHORT_S, _LARGEST_BATCH = 0.0002, 64
-"""A batch that takes less time than `_SHORT_S` may double, up to `_LARGEST_BATCH` calls."""
+_SHORT_S, _LONG_S, _LARGEST_BATCH = 0.0002, 0.001, 64
+"""A batch that takes less time than `_SHORT_S` may double, up to `_LARGEST_BATCH` calls; `_LONG_S` is too long."""
 
 
 class CallBatches:
     """Makes calls in threads like `Threads.call`, but several short calls in one thread, one after another.
 
     Handing a call over to a thread and its result back takes about 70 µs, longer than a short call itself. A batch has
-    one call at first, and again after each batch that took 0.2 ms or longer, and twice as many after a shorter one. So
-    calls that wait or compute for long have a thread each.
+    one call at first, and again after each batch that took 0.2 ms or longer, and twice as many after a shorter one. If
+    a batch takes 1 ms, other threads make the calls that it has not begun. So calls that wait or compute for long have
+    a thread each.
     """
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._waiting: list[tuple[Call[Any], asyncio.Future[None]]] = []
+        self._waiting: dict[Call[Any], asyncio.Future[None]] = {}
         """The calls that are handed over in the loop's next turn, each with a future that ends its caller's wait."""
         self._size = 1
         """Maximum number of calls in the next batch."""
@@ -216,7 +217,7 @@ class CallBatches:
         call, ended = Call(function), loop.create_future()
         if not self._waiting:
             loop.call_soon(self._start, limit_s)
-        self._waiting.append((call, ended))
+        self._waiting[call] = ended
         try:
             await ended
         finally:
@@ -225,49 +226,55 @@ class CallBatches:
 
     def _start(self, limit_s: float) -> None:
         """Hand all waiting calls over to threads, in batches of the current size."""
-        for first in range(0, len(self._waiting), self._size):
-            batch = self._waiting[first : first + self._size]
+        waiting, self._waiting = [*self._waiting.items()], {}
+        for first in range(0, len(waiting), self._size):
+            batch = dict(waiting[first : first + self._size])
             task = asyncio.get_running_loop().create_task(self._run(batch, limit_s))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-        self._waiting = []
 
-    async def _run(self, batch: Sequence[tuple[Call[Any], asyncio.Future[None]]], limit_s: float) -> None:
-        """Make a batch's calls in one thread. If a call is late, it fails, and the calls after it get another batch.
+    async def _run(self, batch: dict[Call[Any], asyncio.Future[None]], limit_s: float) -> None:
+        """Make a batch's calls in one thread. If a call is late, it fails, and other threads make the calls after it.
 
         `batch` has each call with the future that ends its caller's wait; a caller that was cancelled has ended it.
         """
-        calls, error = deque(call for call, _ in batch), None
+        calls = deque(batch)
 
         def begun() -> float | None:
             """Return the start time of the call that is running now, or None."""
-            return next((call.begun for call, _ in batch if not call.done()), None)
+            return next((call.begun for call in batch if not call.done()), None)
 
+        def hand_on() -> None:
+            """Give the calls that the thread has not begun to other threads; do nothing if it has begun none."""
+            if any(call.begun is not None for call in batch):
+                self._size = 1
+                with contextlib.suppress(IndexError):  # the thread takes calls from the queue at the same time
+                    while True:
+                        call = calls.popleft()
+                        self._waiting[call] = batch.pop(call)
+                self._start(limit_s)
+
+        timer = asyncio.get_running_loop().call_later(_LONG_S, hand_on)
         try:
             took_s = await self._threads.call(partial(_run_all, calls), limit_s, begun)
             self._size = min(2 * self._size, _LARGEST_BATCH) if took_s < _SHORT_S else 1
-        except Exception as failure:  # noqa: BLE001 - whatever is wrong, each caller gets it
-            self._size, error = 1, failure
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, each caller gets it
+            # If no call has begun, all threads hold late calls, and no call of the batch can be made.
+            hand_on()
+            for call, ended in batch.items():
+                if not call.done() and not ended.done():
+                    ended.set_exception(error)
+        timer.cancel()
 
-        # The thread has taken the calls that have begun; the others are left. If no call has begun, all threads hold
-        # late calls, and no call of the batch can be made.
-        left = {*calls} if any(call.begun is not None for call, _ in batch) else set()
-        calls.clear()
-        for call, ended in batch:
-            if call in left:
-                self._waiting.append((call, ended))
-            elif not ended.done() and not call.done() and error is not None:
-                ended.set_exception(error)
-            elif not ended.done():
+        for ended in batch.values():
+            if not ended.done():
                 ended.set_result(None)
-        if left:
-            self._start(limit_s)
 
 
 def _run_all(calls: deque[Call[Any]]) -> float:
     """Take the calls from the queue and run them in this thread, until the queue is empty; return the seconds.
 
-    After a call that is late, the caller empties the queue.
+    The caller empties the queue if a call takes long.
     """
     begun = time.perf_counter()
     with contextlib.suppress(IndexError):  # only `popleft` raises it: `run` keeps the errors of calls

@@ -311,6 +311,21 @@ def test_a_call_that_hangs_after_many_short_ones_fails_alone(tmp_path: Path) -> 
     assert sorted(called) == [*range(300)]
 
 
+def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path) -> None:
+    all_called = threading.Event()
+    called: list[int] = []
+
+    def answer(n: int) -> bool:
+        called.append(n)
+        if len(called) == 300:
+            all_called.set()
+        return all_called.wait(60) if n == 150 else True
+
+    data = [{"n": n} for n in range(300)]
+    result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1})
+    assert column(result, "outputs.response") == [True] * 300
+
+
 def test_a_target_s_own_concurrency_counts_where_none_is_given(tmp_path: Path) -> None:
     class Narrow(Answering):
         concurrency = 1
