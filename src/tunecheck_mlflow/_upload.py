@@ -88,10 +88,9 @@ class Traces:
         inputs, outputs = _inputs(row), self._outputs(row)
         attributes = {"mlflow.spanType": "CHAIN", "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
 
-        error = row.get("error.target")
         status: dict[str, JSON] = {"code": 1}
-        if isinstance(error, dict):
-            status = {"code": 2, "message": f"{error.get('type')}: {error.get('message')}"}
+        if "error.target" in row:
+            status = {"code": 2, "message": ": ".join(_code_and_message(row["error.target"]))}
 
         return {
             "traceId": self._id(row),
@@ -178,12 +177,17 @@ def _feedback(verdict: pipeline.RecordedVerdict, error: JSON) -> dict[str, JSON]
     "error": {"error_code": "TimedOutError", "error_message": …}}` for an evaluator that failed.
     """
     if verdict.word == "error":
-        known = error if isinstance(error, dict) else {}
-        code, message = str(known.get("type") or "Error"), str(known.get("message") or "")
+        code, message = _code_and_message(error)
         return {"value": None, "error": {"error_code": code, "error_message": message}}
 
     value = {"pass": True, "fail": False}.get(verdict.word, verdict.score)
     return None if value is None else {"value": value}
+
+
+def _code_and_message(error: JSON) -> tuple[str, str]:
+    """Return the type and the message of a row's error. A damaged file of rows may have a value of any type."""
+    known = error if isinstance(error, dict) else {"message": error}
+    return str(known.get("type") or "Error"), str(known.get("message") or "")
 
 
 def _inputs(row: ResultRow) -> dict[str, JSON]:
