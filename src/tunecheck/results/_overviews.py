@@ -383,12 +383,13 @@ def _earlier_run(run: Run, manifest: RunFile) -> Run | None:
     for earlier in islice(reversed(before), _MOST_EARLIER_RUNS):
         with suppress(ConfigurationError):
             other = earlier.manifest()
-            # Unknown hashes and fingerprints (None) count as equal.
-            has_same_data = other.dataset.sha256 == manifest.dataset.sha256 and not other.simulated
+            # Unknown hashes and fingerprints (None) are equal to nothing: the runs may be unrelated.
+            has_same_data = other.dataset.sha256 == manifest.dataset.sha256 is not None
             mine, theirs = manifest.evaluators, other.evaluators
-            is_alike = [mine[name].fingerprint == theirs[name].fingerprint for name in mine.keys() & theirs.keys()]
+            shared = mine.keys() & theirs.keys()
+            is_alike = all(mine[name].fingerprint == theirs[name].fingerprint is not None for name in shared)
 
-            if has_same_data and is_alike and all(is_alike):
+            if has_same_data and not other.simulated and shared and is_alike:
                 summary = earlier.metrics()
                 if _count(summary.get("failed_rows")) < _count(summary.get("rows")):
                     return earlier
