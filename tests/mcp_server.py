@@ -34,7 +34,8 @@ TOOLS = [
 class Shelf:
     """One session's books: title to reader, None while it stands on the shelf; kept in a file if there is one."""
 
-    def __init__(self, file: Path | None = None, kept: str = "memory") -> None:
+    def __init__(self, file: Path | None = None, kept: str = "memory", version: str = "2025-06-18") -> None:
+        self.version = version
         self.books: dict[str, str | None] = {}
         self.file, self.kept = file, kept
         self.tools = [tool for tool in TOOLS if kept != "untold" or tool["name"] != "list_books"]
@@ -43,7 +44,7 @@ class Shelf:
         if "id" not in message:
             return None
         method, params = message["method"], message.get("params", {})
-        result: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "shelf"}}
+        result: dict[str, Any] = {"protocolVersion": self.version, "capabilities": {}, "serverInfo": {"name": "shelf"}}
         if method == "tools/list":  # in two pages
             cursor = params.get("cursor")
             result = {"tools": self.tools[2:]} if cursor else {"tools": self.tools[:2], "nextCursor": "2"}
@@ -80,18 +81,24 @@ class Shelf:
 
 
 @contextmanager
-def served(*, keeps: bool = False) -> Iterator[str]:
-    """Its URL on loopback; `keeps`: all sessions are about the same shelf. Every other reply is a stream of events."""
+def served(*, keeps: bool = False, version: str = "2025-06-18") -> Iterator[str]:
+    """Its URL on loopback; `keeps`: all sessions are about the same shelf. Every other reply is a stream of events.
+
+    After `initialize`, messages that do not name the protocol's `version` are refused.
+    """
     sessions: dict[str, Shelf] = {}
-    common = Shelf()
+    common = Shelf(version=version)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if message["method"] != "initialize" and self.headers.get("MCP-Protocol-Version") != version:
+                self.send_error(400)
+                return
             session = self.headers.get("Mcp-Session-Id") or str(len(sessions))
-            shelf = sessions.setdefault(session, common if keeps else Shelf())
+            shelf = sessions.setdefault(session, common if keeps else Shelf(version=version))
             reply = shelf.reply(message)
             body = b"" if reply is None else json.dumps(reply, ensure_ascii=False).encode()
             as_events = reply is not None and reply["id"] % 2 == 0

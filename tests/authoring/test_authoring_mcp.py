@@ -284,6 +284,21 @@ def test_an_answer_over_http_is_limited_in_bytes(url: str) -> None:
             session.call("add-book", {"title": "é" * 2_100_000})
 
 
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-11-25", "2099-01-01"])
+def test_all_messages_after_the_first_name_the_version_that_the_server_chose(version: str) -> None:
+    with mcp_server.served(version=version) as url:
+        assert "add_book" in recorded(url).tools
+
+
+@pytest.mark.parametrize("version", ["2025-03-26\nX-Key: 1", " 2025-03-26"])
+def test_a_server_that_refuses_the_end_of_the_greeting_is_named(version: str) -> None:
+    with (
+        mcp_server.served(version=version) as url,
+        pytest.raises(ConfigurationError, match=rf"MCP server {url}: the request notifications/initialized failed: "),
+    ):
+        recorded(url)
+
+
 def test_a_name_that_python_cannot_have_is_asked_for_under_the_servers_own(url: str) -> None:
     with closing(McpSession(url, 5)) as session:
         assert [tool["name"] for tool in session.tools()][:1] == ["add-book"]

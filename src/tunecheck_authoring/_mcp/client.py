@@ -115,8 +115,13 @@ class McpSession:
         """The server's own folder, which is deleted with the session; None if the server is at a URL."""
         try:
             client: JSON = {"name": "tunecheck", "version": __version__}
-            self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
-            self._transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, time_limit_s)
+            params: Message = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
+            version = self._request("initialize", params).get("protocolVersion")
+            # Over HTTP, all later messages must name the version that the server chose. The client continues with any
+            # version: the protocol allows this, and the messages for tools are alike in all versions.
+            if isinstance(self._transport, _HttpServer):
+                self._transport.headers["MCP-Protocol-Version"] = version if isinstance(version, str) else PROTOCOL
+            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         except BaseException:  # Ctrl-C, too, must not leave the server running
             self.close()
             raise
@@ -158,23 +163,30 @@ class McpSession:
             ServerGoneError: there was no valid answer, or the server refused another request.
         """
         self._sent += 1
-        message: Message = {"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params}
-        try:
-            answer = self._transport.send(message, self._time_limit_s)
-        except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
-            late = isinstance(error, (queue.Empty, TimeoutError))
-            why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
-            raise self._gone_error(method, why or type(error).__name__) from None
+        answer = self._send({"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params})
 
-        refusal = (answer or {}).get("error")
+        refusal = answer.get("error")
         if isinstance(refusal, dict):
             why = str(refusal.get("message"))
             if method != "tools/call":
                 raise self._gone_error(method, why)
             return {"isError": True, "content": [{"type": "text", "text": why}]}
 
-        result = (answer or {}).get("result")
+        result = answer.get("result")
         return result if isinstance(result, dict) else {}
+
+    def _send(self, message: Message) -> Message:
+        """Send a message and return its answer, which is empty for a notification.
+
+        Raises:
+            ServerGoneError: there was no valid answer.
+        """
+        try:
+            return self._transport.send(message, self._time_limit_s) or {}
+        except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
+            late = isinstance(error, (queue.Empty, TimeoutError))
+            why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
+            raise self._gone_error(str(message["method"]), why or type(error).__name__) from None
 
     def _gone_error(self, method: str, reason: str) -> ServerGoneError:
         server = clean(shown_server(self._server), 200)
@@ -291,7 +303,7 @@ class _HttpServer:
 
     def __init__(self, url: str) -> None:
         self._url = urllib.parse.urlsplit(url)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
         """Send a message and return the answer to it, or None if it is a notification.
@@ -303,18 +315,15 @@ class _HttpServer:
         connection = self._connection(time_limit_s)
         try:
             target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
-            connection.request("POST", target, dumps(message), self._headers)
+            connection.request("POST", target, dumps(message), self.headers)
             reply = connection.getresponse()
             if reply.status >= 300:
                 raise ValueError(f"the MCP server replied with HTTP status {reply.status}; check its URL")
 
-            for header in ("Mcp-Session-Id", "MCP-Protocol-Version"):
-                if reply.getheader(header):
-                    self._headers[header] = str(reply.getheader(header))
+            if session_id := reply.getheader("Mcp-Session-Id"):
+                self.headers["Mcp-Session-Id"] = session_id
 
             if "id" not in message:  # a notification
-                # The only one is `initialized`. All requests after it must name the protocol's version.
-                self._headers["MCP-Protocol-Version"] = PROTOCOL
                 return None
 
             return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
@@ -325,10 +334,10 @@ class _HttpServer:
 
     def close(self) -> None:
         """Tell the server that the session ends, if it gave the session an id. Failures are ignored."""
-        if "Mcp-Session-Id" in self._headers:
-            with contextlib.suppress(OSError, http.client.HTTPException):
+        if "Mcp-Session-Id" in self.headers:
+            with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
                 connection = self._connection(5)
-                connection.request("DELETE", self._url.path or "/", headers=self._headers)
+                connection.request("DELETE", self._url.path or "/", headers=self.headers)
                 connection.getresponse()
                 connection.close()
 
