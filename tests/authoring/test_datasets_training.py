@@ -76,6 +76,24 @@ def test_a_conversation_that_cannot_be_read_says_where_and_why(form: str, record
         forms()[form].rows(record, 7)
 
 
+TOOL = {"role": "tool", "content": "3"}
+
+
+@pytest.mark.parametrize(
+    ("form", "record", "has_id"),
+    [
+        ("glaive", {"system": "", "chat": "USER: Hi\nFUNCTION RESPONSE: 3"}, False),
+        ("sharegpt", {"conversations": [{"from": "tool", "value": "3"}]}, False),
+        ("openai", {"messages": [TOOL]}, False),
+        ("openai", {"messages": [TOOL | {"tool_call_id": "call_9"}]}, True),
+    ],
+)
+def test_only_a_result_with_an_id_is_said_to_need_another_id(form: str, record: dict[str, Any], has_id: bool) -> None:
+    with pytest.raises(ConversationError, match="has no call before it: add the call") as caught:
+        forms()[form].rows(record, 7)
+    assert str(caught.value).endswith(", or correct `tool_call_id`") is has_id
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["", "a", "user", "assistant", "human", "[{}]"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "from"]), inner),

@@ -123,7 +123,8 @@ class Turns:
             found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
 
         if found is None:
-            raise self.error("the function's result has no call before it: add the call, or correct `tool_call_id`")
+            remedy = "add the call" if call_id is None else "add the call, or correct `tool_call_id`"
+            raise self.error(f"the function's result has no call before it: {remedy}")
         del self._waiting[found]
 
         # Texts and lists of message parts stay as they are; any other result is written as JSON, and None as no text.

@@ -331,20 +331,19 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     `system_length` is the length of the system text, which each row repeats.
 
     Raises:
-        ConversationError: the chat begins without a role, or its rows would together be too large.
+        ConversationError: the chat begins with another role or none, or its rows would together be too large.
     """
-    marks = list(_TURN.finditer(chat))
+    before, *parts = _TURN.split(chat)
+    roles, texts = parts[::2], parts[1::2]
 
-    before = chat[: marks[0].start()] if marks else chat
-    if before.strip():
+    if before.strip() or roles[:1] == ["FUNCTION RESPONSE"]:
         raise ConversationError("'chat' must begin with USER: or ASSISTANT:")
     # Each assistant turn may become a row that repeats the whole chat before it.
-    if len(marks) * (len(chat) + system_length) > MAX_GROWTH:
+    if len(roles) * (len(chat) + system_length) > MAX_GROWTH:
         raise ConversationError(f"'chat' is too long (its rows exceed {MAX_GROWTH >> 20} MiB); split the conversation")
 
-    for next_mark, mark in enumerate(marks, 1):
-        end = marks[next_mark].start() if next_mark < len(marks) else len(chat)
-        yield mark[1], chat[mark.end() : end].strip()
+    for role, text in zip(roles, texts, strict=True):
+        yield role, text.strip()
 
 
 def _split_system(text: str) -> tuple[str, list[JSON]]:
