@@ -406,6 +406,21 @@ def test_what_is_not_defined_says_so() -> None:
     assert score_agreement([]).mean_error.value is None
 
 
+@pytest.mark.parametrize("score", [0.1, 0.2, 0.3, 0.7])
+@pytest.mark.parametrize("rows", [5, 10, 23])
+@pytest.mark.parametrize("constant_side", [0, 1])
+def test_rounding_does_not_hide_a_rater_who_always_gives_the_same_score(
+    score: float, rows: int, constant_side: int
+) -> None:
+    pairs = [(score, at % 5 / 4) if constant_side == 0 else (at % 5 / 4, score) for at in range(rows)]
+    found = score_agreement(pairs)
+
+    assert (found.correlation.value, found.correlation.low) == (None, None)
+    assert found.correlation.remark == "one rater gives every row the same score"
+    assert (found.weighted_kappa.value, found.weighted_kappa.low, found.weighted_kappa.high) == (0, None, None)
+    assert found.weighted_kappa.remark == "one rater gives every row the same score, so kappa is always 0"
+
+
 def test_the_threshold_that_fits_is_between_what_people_fail_and_pass() -> None:
     fitted = fit_threshold([(score >= 4, score) for score in (1, 2, 3, 4, 5)] * 6)
     assert fitted is not None

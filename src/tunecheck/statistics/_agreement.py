@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy
 
-from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_mean
+from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_mean, is_constant
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
 
 
@@ -126,6 +126,7 @@ class Agreement:
 # -- agreement of scores
 
 
+_CONSTANT = "one rater gives every row the same score"
 _FOLDS, _FEWEST = 10, 20  # folds of the cross-validation, and rows for at least two in each fold
 _MOST_THRESHOLDS = 200  # each is compared with all rows at once, so more would need more memory
 
@@ -166,6 +167,8 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     widest = max(float(side.max()) for side in (first, second)) - min(float(side.min()) for side in (first, second))
     if not widest:
         return Kappa(None, None, None, None, f"not defined: both raters give every row {float(first[0]):g}")
+    if is_constant(first) or is_constant(second):
+        return Kappa(0.0, None, None, 0.0, f"{_CONSTANT}, so kappa is always 0")
 
     # A disagreement over the whole range has the weight 0, and full agreement the weight 1.
     scale = widest**2
@@ -195,13 +198,12 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
     The correlation is None if one rater gives every row the same score.
     """
     n, method = len(first), "Fisher's z"
-    deviations = [side - side.mean() if n else side for side in (first, second)]
-
-    sizes = [float(numpy.sqrt(deviation @ deviation)) for deviation in deviations]
-    if not all(sizes):
-        remark = "one rater gives every row the same score" if n else "there are no rows to compare"
+    if not n or is_constant(first) or is_constant(second):
+        remark = _CONSTANT if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
 
+    deviations = [side - side.mean() for side in (first, second)]
+    sizes = [float(numpy.sqrt(deviation @ deviation)) for deviation in deviations]
     # Rounding may give 1.0000000000000002.
     value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
 

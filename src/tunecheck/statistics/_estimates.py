@@ -426,10 +426,10 @@ def _is_bootstrapped(values: Floats, groups: RowGroups | None, degrees: int) -> 
     # They are below n − 1 if only few rows have another score than most.
     few_differ = degrees < len(values) - 1
     is_in_reach = LEAST_RESAMPLED <= len(values) <= MOST_RESAMPLED
-    return groups is None and is_in_reach and not few_differ and not _is_constant(values)
+    return groups is None and is_in_reach and not few_differ and not is_constant(values)
 
 
-def _is_constant(values: Floats) -> bool:
+def is_constant(values: Floats) -> bool:
     """Return whether all values are equal, or differ so little that powers of the differences may underflow."""
     centre = values - values.mean()
     size = float(numpy.abs(centre).max())
@@ -446,7 +446,7 @@ def _mean(
     `limits` is the metric's range. `degrees` are the degrees of freedom of Student's t.
     """
     n, clusters = len(values), None if groups is None else groups.count
-    if _is_constant(values):
+    if is_constant(values):
         return _constant_mean(float(values[0]), n, clusters, limits, confidence)
 
     value = float(values.mean())
@@ -538,4 +538,4 @@ def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) ->
         return None
 
     # The mean of equal chances may be off by a rounding error; one of them is exact.
-    return float(values[0] if _is_constant(values) else values.mean())
+    return float(values[0] if is_constant(values) else values.mean())
