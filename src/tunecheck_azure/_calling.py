@@ -134,7 +134,10 @@ class AzureEvaluator(Evaluator):
         `label` names it in the error.
         """
         # Only the first error: one is enough to refuse the input.
-        error = next(_validator(kind).iter_errors(plain(value)), None)
+        try:
+            error = next(_validator(kind).iter_errors(plain(value, path=label)), None)
+        except TypeError as problem:
+            raise errors.mistake(str(problem), target=self.error_target, personal=True) from None
         if error is not None:
             place = "".join(f"[{step!r}]" for step in error.instance_path)
             message = f"{label}{place}: {error.message}"[:_LONGEST_MESSAGE]
@@ -152,8 +155,8 @@ class AzureEvaluator(Evaluator):
         elif self.required and inputs.get("conversation"):
             conversation = inputs["conversation"]
             self._check_schema("conversation", "the conversation", conversation)
-            assert isinstance(conversation, dict)
-            self.check_text_or_messages("the conversation's list of messages", conversation["messages"])
+            if isinstance(conversation, dict):  # any other type with this JSON form is refused later
+                self.check_text_or_messages("the conversation's list of messages", conversation["messages"])
         else:
             for name in self.required:
                 self.check_text_or_messages(name.capitalize(), inputs.get(name))

@@ -123,8 +123,9 @@ def as_evaluation_exception(target: ErrorTarget = ErrorTarget.EVALUATE) -> Itera
     except TunecheckError as error:
         raise _as_both_errors(error, target) from error
     except Exception as error:  # noqa: BLE001 - scripts catch only EvaluationException; the cause is kept
+        text = str(error) or type(error).__name__
         raise EvaluationException(
-            str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
+            text, target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
         ) from error
 
 

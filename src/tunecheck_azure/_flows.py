@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Self
 
 from tunecheck.endpoints import ChatRequest, DirectCalls, Endpoint
-from tunecheck.evaluators import JudgeLoop, ModelConfig, judge_endpoint
-from tunecheck.plugins import JSON, loads, plain
+from tunecheck.evaluators import JudgeLoop, ModelConfig, judge_endpoint, read_parameters
+from tunecheck.plugins import JSON, loads
 from tunecheck.prompts import Prompt, load_prompt
 from tunecheck_azure._exceptions import ErrorCategory, ErrorTarget, as_evaluation_exception, mistake
 
@@ -49,10 +49,11 @@ class AsyncPrompty:
             EvaluationException: the file or the model cannot be used.
         """
         with as_evaluation_exception(ErrorTarget.MODELS):
+            if model is not None and not isinstance(model, Mapping):
+                raise mistake(f"`model` must be a mapping, not a {type(model).__name__}", target=ErrorTarget.MODELS)
             prompt, settings = load_prompt(source), model or {}
             configuration: ModelConfig | None = settings.get("configuration")  # type: ignore[assignment]
-            parameters = plain(settings.get("parameters") or {})
-            assert isinstance(parameters, dict)
+            parameters = read_parameters(settings.get("parameters"))
             return cls(prompt, judge_endpoint(configuration, prompt), {**prompt.parameters, **parameters})
 
     def render(self, **inputs: object) -> list[dict[str, JSON]]:

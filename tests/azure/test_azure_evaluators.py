@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.azure_parts import CONVERSATION, QA, column, evaluate
 from tests.judge_parts import Credential, JudgeServer, Scripted, judgement
@@ -462,3 +463,44 @@ def test_a_prompt_file_names_the_declared_inputs_that_it_lacks(tmp_path: Path, m
     (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
     with pytest.raises(azure.EvaluationException, match=r"Missing required inputs: \['response'\]"):
         azure.Prompty.load(tmp_path / "friendly.prompty").render(undeclared="x")
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ([1], "`model` must be a mapping, not a list"),
+        ({"parameters": [1]}, "`parameters` must be a mapping, not a list"),
+        ({"parameters": "x"}, "`parameters` must be a mapping, not a str"),
+        ({"parameters": {"seed": object()}}, "parameters.seed: a value of type object has no JSON form"),
+    ],
+)
+def test_a_wrong_model_of_a_prompt_file_is_explained(tmp_path: Path, model: Any, reason: str) -> None:
+    (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
+    with pytest.raises(azure.EvaluationException, match=rf"^\(UserError\) {re.escape(reason)}$"):
+        azure.load_flow(tmp_path / "friendly.prompty", model=model)
+
+
+def test_an_error_without_a_text_is_named_by_its_type(tmp_path: Path) -> None:
+    class Unreadable(dict[str, object]):
+        def get(self, *_: object) -> object:
+            raise ZeroDivisionError
+
+    (tmp_path / "friendly.prompty").write_text(FRIENDLY % "")
+    with pytest.raises(azure.EvaluationException, match=r"^\(InternalError\) ZeroDivisionError$"):
+        azure.load_flow(tmp_path / "friendly.prompty", model=Unreadable(parameters={}))
+
+
+class TurnsOfItsOwn(msgspec.Struct):
+    messages: list[dict[str, str]]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "reason"),
+    [
+        (TurnsOfItsOwn([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]), "must be a dict"),
+        (object(), "the conversation: a value of type object has no JSON form"),
+    ],
+)
+def test_a_conversation_of_another_type_is_refused(conversation: Any, reason: str) -> None:
+    with pytest.raises(azure.EvaluationException, match=reason):
+        azure.CoherenceEvaluator(Scripted("5"))(conversation=conversation)

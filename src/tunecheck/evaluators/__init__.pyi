@@ -10,7 +10,12 @@ from ._judges.asking import (
     judge_endpoint as judge_endpoint,
     tokens_of as tokens_of,
 )
-from ._judges.prompty import data_mark as data_mark, input_text as input_text, none_if_nan as none_if_nan
+from ._judges.prompty import (
+    data_mark as data_mark,
+    input_text as input_text,
+    none_if_nan as none_if_nan,
+    read_parameters as read_parameters,
+)
 from ._judges.shipped import KINDS as KINDS
 from ._multi_turn_state import MODES as MODES, AnyMode as AnyMode
 from ._text import (

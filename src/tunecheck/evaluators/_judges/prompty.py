@@ -19,7 +19,7 @@ import keyword
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._faults import Verdict, verdict
@@ -53,6 +53,20 @@ _MOST_TOOLS = 20_000
 # keys of a message with calls, and of any message
 _CALLS = frozenset({"tool_calls", "function_call"})
 _SAID = _CALLS | {"content"}
+
+
+def read_parameters(parameters: object) -> dict[str, JSON]:
+    """Return the parameters of a model's calls as JSON values; None stands for no parameters.
+
+    Raises:
+        ConfigurationError: the parameters are not a mapping, or a value has no JSON form.
+    """
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ConfigurationError(f"`parameters` must be a mapping, not a {type(parameters).__name__}")
+    try:
+        return cast("dict[str, JSON]", plain(dict(parameters or {}), path="parameters"))
+    except TypeError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 def none_if_nan(value: object) -> object:
@@ -213,14 +227,7 @@ class PromptyEvaluator(Evaluator):
         majority = self._output.kind == "binary" or self._output.labels
         self._combine: Combine = settings.combine or ("majority" if majority else "mean")
 
-        if parameters is not None and not isinstance(parameters, Mapping):
-            raise ConfigurationError(f"`parameters` must be a mapping, not a {type(parameters).__name__}")
-        try:
-            own_parameters = plain(dict(parameters or {}), path="parameters")
-        except TypeError as error:
-            raise ConfigurationError(str(error)) from None
-        assert isinstance(own_parameters, dict)
-        self._own_parameters: Mapping[str, JSON] = own_parameters
+        self._own_parameters: Mapping[str, JSON] = read_parameters(parameters)
 
         sent = self._override(self._prompt.parameters)
         self._form = AnswerForm(self._output, self._prompt.source, self._objection)
