@@ -280,6 +280,7 @@ def repeated_figures(metrics: Mapping[str, float], run: Run) -> set[str]:
 
 # -- the upload
 
+REACH = uploads.UploadStep("reach the server")
 EXPERIMENT = uploads.UploadStep("find the experiment")
 TRACES = uploads.UploadStep("send the traces")
 STORE = uploads.UploadStep("find the file storage")
@@ -301,6 +302,13 @@ _WITHOUT_TRACES = frozenset({404, 405, 501})
 """Statuses of a server that takes no traces, because it is older than 3.6 or has no database."""
 _SPANS, _DIGEST = 50, 36
 """The most spans in one request, and the longest digest of a data set in characters, which is MLflow's limit."""
+
+_REACHING = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": ("max_retries", 2),
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": ("backoff_factor", 1),
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": ("timeout", (5, 120)),  # seconds to connect and to answer; servers may start slowly
+}
+"""Arguments of the first request, unless the variable is set: MLflow's defaults try unreachable servers for minutes."""
 
 T = TypeVar("T")
 
@@ -373,6 +381,9 @@ class _MlflowUpload(uploads.RunUpload):
         """Create MLflow's client for the server; secrets of the environment are masked in errors.
 
         `experiment` is the experiment's name.
+
+        Raises:
+            UploadError: the server cannot be reached.
         """
         super().__init__(record, contents)
         # By default, MLflow's package reports its use to its makers.
@@ -388,6 +399,10 @@ class _MlflowUpload(uploads.RunUpload):
         self._redactor = Redactor()
         for secret in _secrets():
             self._redactor.add(Secret(secret))
+
+        # Any reply will do, also that of a server without this path.
+        arguments = dict(argument for variable, argument in _REACHING.items() if variable not in os.environ)
+        self._request(REACH, "GET", "/version", **arguments)
 
     def send(self) -> None:
         """Do the remaining steps of the upload and end the run.
@@ -574,19 +589,27 @@ class _MlflowUpload(uploads.RunUpload):
         except Exception as error:  # noqa: BLE001 - the file storage may raise any error
             raise uploads.UploadError(step, self._redactor.text(str(error)), unsure=True) from None
 
-    def _post(self, step: uploads.UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of MLflow's package
-        """Post JSON to a path of the server with the client's sign-in, and return the reply's JSON.
+    def _request(self, step: uploads.UploadStep, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - MLflow's package has no types
+        """Send a request to a path of the server with the client's sign-in, and return the reply of any status.
 
         `options` are further arguments of MLflow's `http_request`.
 
         Raises:
-            UploadError: the request failed, or the reply has an error status.
+            UploadError: the request failed.
         """
         from mlflow.utils.credentials import get_default_host_creds
         from mlflow.utils.rest_utils import http_request
 
         host = get_default_host_creds(self._uri)
-        reply = self._call(step, http_request, host, path, "POST", json=body, raise_on_status=False, **options)
+        return self._call(step, http_request, host, path, method, raise_on_status=False, **options)
+
+    def _post(self, step: uploads.UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of `_request`
+        """Post JSON with `_request`, and return the reply's JSON.
+
+        Raises:
+            UploadError: the request failed, or the reply has an error status.
+        """
+        reply = self._request(step, "POST", path, json=body, **options)
 
         if reply.ok:
             return value_of(reply.content)

@@ -1,17 +1,20 @@
 """Rows of a run as traces, as a server gets them from MLflow's client."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
 from tests.foundry_parts import finished_run
 
 from tunecheck_mlflow import MlflowUploader
+from tunecheck_upload import UploadError
 
 pytest.importorskip("mlflow", reason="uploads to MLflow need its client: pip install 'tunecheck[mlflow]'")
 
@@ -67,6 +70,36 @@ def test_an_evaluators_error_that_is_only_a_text_is_sent_with_this_text(tmp_path
     infos, _ = sent(tmp_path, {"error.my_f1": "too late"})
     (assessment,) = infos[0]["assessments"]
     assert assessment["feedback"] == {"value": None, "error": {"error_code": "Error", "error_message": "too late"}}
+
+
+@pytest.mark.parametrize(("retries", "connections"), [(None, 3), ("0", 1)])
+def test_a_server_that_cannot_be_reached_is_given_up_soon_unless_the_user_sets_retries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retries: str | None, connections: int
+) -> None:
+    if retries is not None:
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", retries)
+    run = finished_run(tmp_path)
+
+    with hanging_up() as (server, attempts):
+        with pytest.raises(UploadError, match=r"^upload failed: could not reach the server: .*; the run itself is in"):
+            MlflowUploader(server).upload(run)
+        assert len(attempts) == connections
+    assert os.environ.get("MLFLOW_HTTP_REQUEST_MAX_RETRIES") == retries
+
+
+@contextmanager
+def hanging_up() -> Iterator[tuple[str, list[object]]]:
+    """The address of a server that closes every connection without a reply, and the connections."""
+    attempts: list[object] = []
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            attempts.append(self.client_address)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", attempts
+        server.shutdown()
 
 
 def sent(folder: Path, changes: dict[str, Any]) -> tuple[list[Any], list[Any]]:
