@@ -346,8 +346,10 @@ def combine_verdicts(test: FinishedTest, verdicts: Sequence[Verdict]) -> tuple[S
     """
     name = prompt_name(test)
     scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
-    # A missing reply counts as wrong. A single verdict stands for the whole reply, which must have all texts.
-    count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
+    # One verdict judged one reply against all expected texts together. Of several, each expected text counts, also
+    # those without a reply.
+    asked = min(len(test.expected), _MOST_QUESTIONS)
+    count = max(len(verdicts), asked if len(verdicts) > 1 else 1)
     reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
 
     properties = [values for each in verdicts if isinstance(values := each.get(f"{name}_properties"), dict)]

@@ -19,7 +19,6 @@ A trace is MLflow's record of one row. It consists of a description (`TraceInfo`
 assessments, and of one span: the row's inputs, outputs and latency.
 """
 
-import contextlib
 import datetime
 import hashlib
 import os
@@ -468,10 +467,13 @@ class _MlflowUpload(uploads.RunUpload):
 
         found = self._client.get_experiment_by_name(self._experiment)
         if found is None:
-            # Another client, or an attempt with a lost reply, may have created it meanwhile.
-            with contextlib.suppress(MlflowException):
+            try:
                 return str(self._client.create_experiment(self._experiment))
-            found = self._client.get_experiment_by_name(self._experiment)
+            except MlflowException:
+                # Another client, or an attempt with a lost reply, may have created it meanwhile.
+                found = self._client.get_experiment_by_name(self._experiment)
+                if found is None:
+                    raise
         return str(found.experiment_id)
 
     def _find_run(self) -> bool:

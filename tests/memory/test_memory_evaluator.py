@@ -79,6 +79,13 @@ def test_a_judge_is_asked_about_each_question() -> None:
     assert "A grey heron nests there." in first
 
 
+def test_answers_beyond_the_judge_s_limit_of_questions_do_not_count() -> None:
+    texts = [f"answer {number}" for number in range(60)]
+    model = Scripted(*[says(True)] * 50)
+    found = MemoryEvaluator(model)(**{**RECALL, "expected": texts, "responses": texts})
+    assert (found["memory"], len(model.requests)) == (1.0, 50)
+
+
 @cases("memory")
 def test_each_sort_of_test_has_its_prompt(dataset: str, prompt: str) -> None:
     found: Any = MemoryEvaluator(Scripted(says(True)))(dataset=dataset, expected=["x"], responses=["x"])

@@ -223,6 +223,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 raise place.error("the key `scope` is missing: write an audience, such as https://example.com/.default")
             return EntraAuth(scope, self._redactor, credential=credential, clock=clock)
 
+        # `key`, or `aml_token`, which is sent like a key.
         header = config.header or self.key_header
         if not is_header_name(header):
             raise place.at("header").error("the key `header` must be a header's name, such as api-key")
@@ -315,7 +316,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """Answer a request.
 
         If the API refuses a parameter, repeat the request without it. If the token limit cut off the reasoning and
-        `may_raise_limit` is set, repeat the request with a higher limit; if that is refused, return the first answer.
+        `may_raise_limit` is set, repeat the request with a higher limit; if that fails, return the answer so far.
 
         Raises:
             EndpointError: the call failed, and leaving out a refused parameter cannot help.
@@ -340,7 +341,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             except EndpointError as error:
                 learned = facts.learned(error, sent)
 
-                # The API refuses the raised token limit, so the answer that was cut off is the best one.
+                # The repetition with a raised limit failed, so the answer that was cut off is the best one.
                 if learned is None and completion is not None:
                     return completion
                 if learned is None:

@@ -165,7 +165,7 @@ def _take_json(body: str, start: int, attempt: CallCollector, read_text: ReadTex
 
     Raises:
         _NoCallError: the value is text, data or a call of an unknown tool.
-        UnreadableError: a tool is called by name, but the value cannot be read.
+        UnreadableError: a tool is called by name, or the value has a shape that only calls have, but cannot be read.
     """
     try:
         value, end = value_at(body, start, "it")  # "it" is never shown, because a bracket is here
@@ -307,9 +307,9 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
 
 
 def _split_fence(body: str) -> tuple[str, str]:
-    """Return the text before a code fence, and the text inside it; without a fence, an empty text and the body.
+    """Return the text before a code fence and the text after its opening; without a fence, an empty text and the body.
 
-    The fence must begin or end the body.
+    The fence must begin or end the body. A closing mark at the end is removed.
     """
     ends_with_only_fence = body.count("```") == 2 and body.endswith("```")
     fence = _FENCE.search(body) if ends_with_only_fence else _FENCE.match(body)

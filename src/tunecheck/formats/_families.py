@@ -280,10 +280,10 @@ def take_thoughts(
 
     while ending:
         start, end = ending.span()
-        # A closing mark inside a call is a part of its arguments. If its opening mark is in the text, the prompt has
-        # opened nothing.
+        # A closing mark inside a call is a part of its arguments.
         call_end = next((last for first, last in call_spans if first < start < last), None)  # of the call around it
 
+        # If its opening mark is in the text, the prompt has opened nothing.
         if call_end is None and marks.endings[ending[0]].opens not in body[:start]:
             collector.add_thought(body[:start], body[:end])
             return _take_leading(body[end:].lstrip(), collector, marks)

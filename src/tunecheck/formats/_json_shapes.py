@@ -493,9 +493,9 @@ def _is_bare(item: _Object) -> bool:
 
 
 def _is_llama(item: _Object) -> bool:
-    """Return whether an object is Llama's call, `{"name", "parameters"}`.
+    """Return whether an object with `name` and `parameters` is Llama's call.
 
-    Data has other keys or a name of several words, and the definition of a function has a schema as its parameters.
+    It is a call if it has only a call's keys, the name is one word, and the parameters are no schema.
     """
     name, parameters = item["name"], item["parameters"]
     if not isinstance(name, str) or not isinstance(parameters, dict) or not _BARE_KEYS.issuperset(item):

@@ -94,12 +94,12 @@ class TextReader:
 
         collector = self._new_collector()
         try:
-            has_calls = self._take_text(text, collector)
+            has_marks = self._take_text(text, collector)
         except (UnreadableError, RecursionError) as error:
             return failed_reading(text, collector, error)
 
         # A text may have marks and nothing else; such a text stays whole.
-        if has_calls and (collector.calls or collector.texts):
+        if has_marks and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
 
@@ -164,7 +164,7 @@ class TextReader:
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
-        """Collect the calls of a text without reasoning at its beginning. Return False if there is none."""
+        """Collect the calls of a text without reasoning at its beginning. Return False without call or mark."""
         # With a chosen profile, the marks of other families are text.
         if self.profile:
             return take_marked(body, collector, marks) or _take_unmarked(self.profile, body, collector)
@@ -182,7 +182,7 @@ class TextReader:
         return self._take_among_text(body, collector, marks)
 
     def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
-        """Collect the calls in a fence, inside other text, and after marks. Return False if there is none."""
+        """Collect the calls in a fence, inside other text, and after marks. Return False without call or mark."""
         # Forms without a mark count only before the first mark: text after it belongs to the call of the mark.
         mark = marks.find_call_mark(body)
         limit = len(body) if mark is None else mark

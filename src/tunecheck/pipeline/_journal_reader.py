@@ -320,6 +320,7 @@ class JournalReader:
 
         A run that stopped early lists its rows in the journal; any other run has all rows.
         """
+        # A run that ended early may be resumed to its end: the journal keeps the list, but all rows have results.
         return self._result_rows if len(self._result_rows) == rows else range(rows)
 
     def answered(self) -> Iterator[int]:

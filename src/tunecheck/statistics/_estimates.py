@@ -147,7 +147,8 @@ def differences(base: Floats, new: Floats) -> Floats:
     if len(base) != len(new):
         raise ValueError(f"base and new run need equally many values, not {len(base)} and {len(new)}")
 
-    with numpy.errstate(invalid="ignore", over="ignore"):  # `problem` reports infinite and too large values later
+    # An infinite value may give any change: callers look for it with `problem`, in base and new.
+    with numpy.errstate(invalid="ignore", over="ignore"):
         change = new - base
         change[numpy.abs(change) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
     return change

@@ -104,7 +104,11 @@ class _Search:
     seen: dict[str, Atom] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Try all functions in several rounds, until each has enough successful calls or its attempts are used up."""
+        """Try the functions in several rounds, until each has enough successful calls or its attempts are used up.
+
+        Functions with too many parameters are left out. At the end, functions with list or object parameters are tried
+        again if no success changed the state.
+        """
         for attempts in _ATTEMPTS:
             for function in self.world.functions.values():
                 for _ in range(attempts if len(function.parameters) <= _MOST_PARAMETERS else 0):

@@ -98,6 +98,7 @@ class TravelAPI(ConfiguredService):
             "transaction_id": transaction_id,
         }
 
+        # As in BFCL, only services with long context return the history.
         return {
             "booking_id": booking_id,
             "transaction_id": transaction_id,
