@@ -110,7 +110,6 @@ _RULES = 3
 
 # The most reasons of a score that a verdict shows
 _MOST_REASONS = 12
-_NOT_SURE = "the word rules are not sure; to ask a model, give --judge ENDPOINT"
 
 
 class MemoryEvaluator(Evaluator):
@@ -224,12 +223,17 @@ class MemoryEvaluator(Evaluator):
             by = "rules" if own is not None else "words" if test.points is None else "points"
             return test, self._verdict(test, by, found), ([] if found.sure else questions)
 
-        hint = "" if self._judges else "; give a judge with --judge ENDPOINT (in Python model_config=…)"
-        reason, properties = found.reason + hint, {"dataset": test.title}
+        reason, properties = found.reason + self._judge_hint(test), {"dataset": test.title}
         unscored = verdict(
             _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
         )
         return test, unscored, questions
+
+    def _judge_hint(self, test: FinishedTest) -> str:
+        """Return what a judge's score lacks, to be added to a reason; empty if the judge can score the test."""
+        if not judge_questions(test):
+            return "; a judge needs an expected text and a reply"
+        return "" if self._judges else "; give a judge with --judge ENDPOINT (in Python model_config=…)"
 
     def _verdict(self, test: FinishedTest, by: str, score: Score, more: Mapping[str, JSON] | None = None) -> Verdict:
         """Return the verdict for a score; below the threshold, it has the fault `not_remembered`.
@@ -237,7 +241,9 @@ class MemoryEvaluator(Evaluator):
         `by` is the source of the score: words (the shipped rules), points, rules (a user's own kind) or judge. `more`
         are further properties.
         """
-        reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
+        reasons = [*score.reasons[:_MOST_REASONS]]
+        if not score.sure:
+            reasons.append(f"the rules are not sure{self._judge_hint(test)}")
         reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
 
@@ -279,15 +285,18 @@ class Undecided:
 def judge_by_words(given: FinishedTest) -> Score | Undecided:
     """Score a finished test by the rules of its kind, found by the test's title; `Undecided` if rules cannot.
 
-    If the test has counted its points itself, the score is their share of the most points instead; `Undecided` if the
-    most is not above 0. Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of
+    If the test has counted its points itself, the score is their share of the most points instead; `Undecided` unless
+    `most` is above 0. Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of
     the result.
     """
     kind, points = shipped_kind(given.title), given.points
+    if points is not None and points.most <= 0:
+        return Undecided(f"`most` in the test's points must be above 0, not {points.most:g}")
+
     score: Score | None = None
     try:
         if points is not None:
-            score = Score(points.points / points.most, points.reasons) if points.most > 0 else None
+            score = Score(points.points / points.most, points.reasons)
         elif kind is not None and not kind.judged:
             score = kind().score(given)
     except UndecidedError as error:

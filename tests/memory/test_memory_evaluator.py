@@ -65,6 +65,34 @@ def test_without_a_judge_what_needs_one_is_not_applicable() -> None:
     assert "--judge" in str(found["memory_reason"])
 
 
+COLOURS = {"dataset": "Colours", "expected": ["Red"], "responses": ["Red"]}
+NO_QUESTION = "a judge needs an expected text and a reply"
+
+
+@pytest.mark.parametrize("most", [0, -2])
+def test_points_without_a_most_are_explained(most: int) -> None:
+    found = MemoryEvaluator()(**COLOURS, points={"points": 1, "most": most})
+    reason = f"`most` in the test's points must be above 0, not {most}; give a judge with --judge ENDPOINT"
+    assert found["memory"] is None and str(found["memory_reason"]).startswith(reason)
+
+
+@pytest.mark.parametrize("model", [None, Scripted()], ids=["no judge", "judge"])
+@pytest.mark.parametrize(
+    ("row", "score", "reason"),
+    [
+        ({**RECALL, "responses": []}, None, f"only a judge can score Delayed Recall; {NO_QUESTION}"),
+        ({**COLOURS, "dataset": "Haiku", "expected": []}, None, f"there are no rules .* 'Haiku'; {NO_QUESTION}"),
+        ({**COLOURS, "expected": [], "own_score": 0.5, "own_sure": False}, 0.5, f"rules are not sure; {NO_QUESTION}"),
+    ],
+)
+def test_a_row_without_a_question_for_a_judge_does_not_ask_for_one(
+    row: dict[str, Any], score: float | None, reason: str, model: Scripted | None
+) -> None:
+    found = MemoryEvaluator(model)(**row)
+    assert found["memory"] == score
+    assert re.search(f"{reason}$", str(found["memory_reason"]))
+
+
 def test_a_judge_is_asked_about_each_question() -> None:
     model = Scripted(says(True), says(False, "1 no, 2 no, 3 yes"))
     found = MemoryEvaluator(model)(**RECALL)
