@@ -325,6 +325,29 @@ def test_what_became_of_each_row_over_all_runs(checkpoints: list[Path]) -> None:
     assert Counter(each.outcome for each in found.rows) == {"fixed": 39, "broken": 6, "back and forth": 1}
 
 
+@pytest.mark.parametrize("command", ["compare", "select"])
+def test_every_outcome_shows_rows_and_the_number_that_shows_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    # 1,100 rows go back and forth and 1,050 break: more than a comparison keeps of each outcome.
+    runs = [
+        passes(tmp_path, name, [forth] * 1_100 + [right] * 1_050)
+        for name, forth, right in (("a", False, True), ("b", True, True), ("c", False, False))
+    ]
+
+    def shown(*options: str) -> str:
+        return here(capsys, command, *map(str, runs), "--details", *options).out
+
+    few = shown("--rows", "2")
+    for outcome, total in (("broken", 1_050), ("back and forth", 1_100)):
+        assert re.search(rf"^ +{outcome} {total:,}", few, re.MULTILINE)
+        assert re.search(rf"and {total - 2:,} more +--rows {total} *$", few, re.MULTILINE)
+
+    every = shown("--rows", "1100")
+    assert len(re.findall(r"^ +q\d+ +✓✓✗", every, re.MULTILINE)) == 1_050
+    assert len(re.findall(r"^ +q\d+ +✗✓✗", every, re.MULTILINE)) == 1_100
+
+
 @cases("comparison")
 def test_a_row_changed_where_all_its_trials_agree_that_it_did(passed: list[float], outcome: str, since: int) -> None:
     outcomes, changed_by = row_histories(numpy.array([passed]))

@@ -247,7 +247,12 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     from tunecheck.comparison._compare import select as select_run
 
     selection = select_run(
-        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **options.comparing
+        *options.runs,
+        metric=options.metric,
+        base=options.base,
+        rows=max(_ROWS_KEPT, options.rows),
+        results_dir=options.folder,
+        **options.comparing,
     )
     view = comparison.selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)

@@ -153,6 +153,7 @@ def select(
     allow_simulated: bool = False,
     allow_changed_evaluator: bool = False,
     pair_by: str = "content",
+    rows: int | None = 1_000,
     seed: int = 0,
     results_dir: str | os.PathLike[str] = "eval_results",
 ) -> results.Selection:
@@ -171,6 +172,7 @@ def select(
         allow_simulated: select among runs with simulated answers, too.
         allow_changed_evaluator: decide although the evaluator of the primary metric is not the same in all runs.
         pair_by: `content` pairs rows with equal id and content, then rows with equal content; `id` pairs by id alone.
+        rows: the most rows listed per outcome over all runs; None for all. Counts always include all rows.
         seed: the seed of resampling; the same seed gives the same figures.
         results_dir: the folder with the runs.
 
@@ -185,6 +187,7 @@ def select(
         cluster=cluster,
         allow_simulated=allow_simulated,
         pair_by=pair_by,
+        rows=rows,
         seed=seed,
         guards=guards or {},
         allow_changed_evaluator=allow_changed_evaluator,
@@ -533,8 +536,8 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> results.RowsOverRuns | None:
     """Return the history of all rows with a verdict in every run; None if a run has no verdicts.
 
-    `passes` is the column of the metric's verdicts. At most `most` rows that are not always right are listed; with
-    None, all of them.
+    `passes` is the column of the metric's verdicts. Of each outcome except `right`, at most `most` rows are listed;
+    with None, all of them.
     """
     if passes is None or not all(passes in table.columns for table in runs.tables):
         return None
@@ -550,11 +553,11 @@ def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None
     counts = numpy.bincount(outcomes, minlength=len(OUTCOMES)).tolist()
     broken = Counter(since[outcomes == OUTCOMES.index("broken")].tolist())
 
-    order = numpy.argsort(-outcomes, kind="stable")  # flaky rows first, then back and forth, then broken
     listed = []
-    for row in [int(row) for row in order if outcomes[row]][:most]:  # outcome 0: always right
-        row_id, changed_by = runs.base.items.ids[items[row]], names[since[row]] if since[row] >= 0 else None
-        listed.append(results.RowOverRuns(row_id, OUTCOMES[outcomes[row]], tuple(passed[row].tolist()), changed_by))
+    for index in range(len(OUTCOMES) - 1, 0, -1):  # flaky rows first; outcome 0 is always right
+        for row in numpy.flatnonzero(outcomes == index)[:most].tolist():
+            row_id, changed_by = runs.base.items.ids[items[row]], names[since[row]] if since[row] >= 0 else None
+            listed.append(results.RowOverRuns(row_id, OUTCOMES[index], tuple(passed[row].tolist()), changed_by))
 
     return results.RowsOverRuns(
         metric,

@@ -305,7 +305,7 @@ class RowsOverRuns(Result, frozen=True):
     A row is `right` or `never right` if that holds in every run. `fixed` and `broken` rows changed once and stayed so.
     `back and forth` rows changed more than once. All others are `flaky`: their trials disagree in the last run, in some
     run while all others agree, or while they went back and forth. `counts` includes all rows; `broken_since` counts
-    broken rows by the run that broke them. `rows` holds the first rows that are not `right`.
+    broken rows by the run that broke them. `rows` holds the first rows of each outcome except `right`.
     """
 
     metric: str

@@ -409,21 +409,20 @@ def _rows_over_runs_table(histories: results.RowsOverRuns, most: int) -> Table:
     cells: list[Sequence[Sentence]] = []
     # Rows that are never right have a count, but no list: no run changed them.
     for outcome, style in _OVER_RUNS.items():
-        rows = [row for row in histories.rows if row.outcome == outcome]
-        if not (rows and most):
+        rows, total = [row for row in histories.rows if row.outcome == outcome], histories.counts[outcome]
+        if not (total and most):
             continue
 
         since = ""
         if outcome == "broken":
             since = ", ".join(f"{count:,} since {clean(run, 60)}" for run, count in histories.broken_since.items())
-        cells.append((Words(f"  {outcome} {histories.counts[outcome]:,}", style), since))
+        cells.append((Words(f"  {outcome} {total:,}", style), since))
 
         for row in rows[:most]:
             marks = "".join(_MARKS.get(share, "~") for share in row.passed)
             cells.append((Words(f"    {clean(row.row_id, 60)}", foreign=True), Words(marks, "dim")))
-        # The comparison lists only its first rows, so --rows can show fewer than the outcome has.
-        if len(rows) > most:
-            cells.append((f"    and {histories.counts[outcome] - most:,} more", Words(f"--rows {len(rows)}", "dim")))
+        if total > most:
+            cells.append((f"    and {total - most:,} more", Words(f"--rows {total}", "dim")))
 
     return Table(("", ""), cells, "ll", (_name(histories.metric, "strong"), Words(title, "strong")))
 
