@@ -43,8 +43,8 @@ from tunecheck import ConfigurationError, Row, Run, plugins
 from tunecheck.calls import TOOL_COLUMNS, FunctionCall, Reading, ToolDefinitions, write_calls
 from tunecheck.comparison import pair
 from tunecheck.datasets import SOURCE_ID, TRIAL, Dataset, UnusableRowError, open_dataset, sidecar_path, sidecar_text
-from tunecheck.endpoints import openai_tools, read_messages
-from tunecheck.episodes import Player, Scenario, ToolsDialect, Wording, question_row, read_scenario, step_row
+from tunecheck.endpoints import first_accepted_answer, openai_tools, read_messages
+from tunecheck.episodes import Player, Scenario, ToolsDialect, Wording, read_scenario, step_row
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics
 from tunecheck.plugins import JSON
@@ -242,8 +242,7 @@ class FailedRows:
         """
         truth = self._truth(data, target)
         if isinstance(data.get("check"), str):  # a question of BFCL: its ground truth lists accepted values
-            row = Row(0, "", {**data, "ground_truth": truth}, "")
-            truth = question_row(row, tools).values["ground_truth"]
+            truth = first_accepted_answer({**data, "ground_truth": truth}, tools)
 
         reading = read_calls(truth, tools=definitions or None)
         if reading.problem is not None:

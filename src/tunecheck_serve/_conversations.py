@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools
-from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, question_row, read_scenario, step_row
+from tunecheck.episodes import Message, RecordedModel, Scenario, Tool, read_scenario, step_row
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Backends
 from tunecheck_serve._server import ChatSource
@@ -158,8 +158,8 @@ class RowAnswers(ChatSource):
 
         tools = _shown_tools(indexed, turn, request)
         # The simulated model answers from the ground truth, so it needs the row of this step.
-        if self._endpoint.simulated:
-            row = question_row(row, tools) if indexed.scenario is None else step_row(row, turn, step, tools)
+        if self._endpoint.simulated and indexed.scenario is not None:
+            row = step_row(row, turn, step, tools)
         return await self._endpoint.complete(replace(request, tools=request.tools or tools or None, row=row))
 
     async def close(self) -> None:

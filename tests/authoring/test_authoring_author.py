@@ -12,10 +12,12 @@ import yaml
 from tests.authoring_parts import authored, calls_of, lines, passes, workspace
 from tests.cli_parts import write_lines
 from tests.core.test_schemas import check
+from tests.pipeline_parts import column
 from tests.tables import cases
 
-from tunecheck import ConfigurationError
+from tunecheck import ConfigurationError, evaluate
 from tunecheck.cli import main
+from tunecheck.endpoints import load_endpoint
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, tool
 from tunecheck_authoring import AuthorReport
@@ -300,6 +302,15 @@ def test_single_questions_have_possible_answers(tmp_path: Path) -> None:
             assert verdict["call_check"] == 1.0, row
         if row["ground_truth"]:
             assert judge(result="No.", tools=row["tools"], ground_truth=row["ground_truth"])["call_check"] == 0.0
+
+
+def test_the_simulated_endpoint_without_mistakes_answers_single_questions_right(tmp_path: Path) -> None:
+    with workspace(tmp_path):
+        authored(turns="1", tasks=24, simulators=["library", "TicketAPI"])
+        endpoint = load_endpoint({"kind": "simulated", "rates": {}}, name="right")
+        result = evaluate(data="datasets/loans.jsonl", target=endpoint, workers=0)
+    assert {*column(result, "inputs.check")} == {"simple", "parallel", "irrelevance"}
+    assert {*column(result, "outputs.call_check.call_check_result")} == {"pass"}
 
 
 @cases("authoring")

@@ -57,6 +57,23 @@ async def test_without_mistakes_calls_come_back_as_openai_tool_calls(wire_format
     assert completion.finish_reason == "tool_calls"
 
 
+ACCEPTED: Any = [{"transfer": {"amount": [2500, 2500.0], "to": ["Maria"], "on": ["2026-03-05", ""], "by": [""]}}]
+
+
+async def test_the_first_accepted_values_of_a_question_of_bfcl_are_the_answer() -> None:
+    row = a_row(0, ground_truth=ACCEPTED, check="simple")
+    tools = [{"name": "transfer", "parameters": {"type": "object", "required": ["amount", "to", "on"]}}]
+    completion = await answered(SimulatedEndpoint(rates={}), row, tools)
+    assert read_calls(completion.columns()["response"]).calls == (TRANSFER,)
+
+
+@pytest.mark.parametrize("check", ["simple", "irrelevance", "relevance", "amount"])
+async def test_a_column_check_of_other_data_changes_no_ground_truth(check: str) -> None:
+    row = a_row(0, ground_truth=write_calls([TRANSFER], "openai"), check=check)
+    completion = await answered(SimulatedEndpoint(rates={}), row)
+    assert read_calls(completion.columns()["response"]).calls == (TRANSFER,)
+
+
 async def test_without_mistakes_a_text_comes_back_as_it_is() -> None:
     completion = await answered(SimulatedEndpoint(rates={}), a_row(0, answer=TEXT))
     assert (completion.text, completion.tool_calls, completion.finish_reason) == (TEXT, (), "stop")

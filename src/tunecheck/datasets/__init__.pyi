@@ -1,13 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._converting import ConversionReport as ConversionReport, convert as convert
-from ._judging import (
-    JUDGING_COLUMNS as JUDGING_COLUMNS,
-    Judging as Judging,
-    first_value as first_value,
-    first_values as first_values,
-    may_be_left_out as may_be_left_out,
-)
+from ._judging import JUDGING_COLUMNS as JUDGING_COLUMNS, Judging as Judging
 from ._reading import (
     SOURCE_ID as SOURCE_ID,
     TRIAL as TRIAL,

@@ -61,7 +61,7 @@ from ._masking import (
 )
 from ._python import PythonEndpoint as PythonEndpoint
 from ._replay import ReplayEndpoint as ReplayEndpoint, content_key as content_key
-from ._simulated import default_definition as default_definition
+from ._simulated import default_definition as default_definition, first_accepted_answer as first_accepted_answer
 from ._target import (
     EndpointTarget as EndpointTarget,
     EndpointTargetBase as EndpointTargetBase,

@@ -6,7 +6,8 @@ answer is marked as simulated.
 The steps of an answer:
 
 1. The ground truth is the first of the columns `answer` and `ground_truth` (or the one column that the definition
-   names) with a value. If the value contains calls, the row is a call row, else an answer row.
+   names) with a value; for a question of BFCL, the first accepted answer. If the value contains calls, the row is a
+   call row, else an answer row.
 2. The seed and the row's id seed a random generator. Its first number, from 0 to 1, picks at most one mistake: the
    rates of the row's group (CALL_MISTAKES or ANSWER_MISTAKES) are added up in the group's order until they exceed it.
 3. The mistake changes the ground truth. If the row gives no occasion for it (no date in the arguments, no tools), the
@@ -22,7 +23,7 @@ import contextlib
 import copy
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -39,7 +40,8 @@ from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, ValuePath, canonical, dumps, object_or_empty, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
-from tunecheck.calls._model import FunctionCall, write_calls
+from tunecheck.calls._model import FunctionCall, tool_name, write_calls
+from tunecheck.calls.matching import first_value, may_be_left_out
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
 from tunecheck.endpoints._target import parameters_by_name
 from tunecheck.formats._reading import read_calls
@@ -47,6 +49,10 @@ from tunecheck.formats._reading import read_calls
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns searched for the ground truth, in this order, unless the definition names a column."""
 
+Tools: TypeAlias = Sequence[Mapping[str, JSON]]
+"""OpenAI tools."""
+
+_NO_CALL = "None of these functions does that."
 # The answer to a request without a row, such as that of `tunecheck check`.
 _NO_ROW = "This is a simulated model. It only answers rows of a data set, and this request has no row."
 
@@ -171,7 +177,7 @@ class SimulatedEndpoint(Endpoint):
         if request.row is None:
             return SimulatedAnswer(text=_NO_ROW)
 
-        truth = _ground_truth(request.row, self._columns)
+        truth = _ground_truth(request.row, self._columns, request.tools)
         mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
 
         # Each mistake has a part of the range from 0 to 1, as long as its rate. The rest is for no mistake.
@@ -212,14 +218,20 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
     return checked
 
 
-def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
+def _ground_truth(row: Row, columns: tuple[str, ...], tools: Tools | None) -> SimulatedAnswer:
     """Return the text and calls in the first of these columns that has a value.
 
     Raises:
         ReplyError: none of the columns has a value.
     """
+    functions = row.values.get("functions")
+    # In a request without tools, the prompt may describe the functions.
+    if not tools and isinstance(functions, list):
+        tools = [{"function": function} for function in functions]
+    values = {**row.values, "ground_truth": first_accepted_answer(row.values, tools or ())}
+
     for column in columns:
-        value = row.values.get(column)
+        value = values.get(column)
         if value is not None:
             reading = read_calls(value)
             text = reading.text if reading.calls else text_or_json(value)
@@ -230,6 +242,55 @@ def _ground_truth(row: Row, columns: tuple[str, ...]) -> SimulatedAnswer:
         f"row {row.id}: the simulated endpoint finds no ground truth in the column {names}: name the column in the "
         "endpoint's definition (ground_truth: COLUMN)"
     )
+
+
+def first_accepted_answer(values: Mapping[str, JSON], tools: Tools) -> JSON:
+    """Return the ground truth of a row; for a question of BFCL, which lists accepted values, the first accepted answer.
+
+    The column `check` marks these questions. If it is `irrelevance`, the answer has no call. If it is `relevance`, the
+    answer calls the first function. `tools` define the functions.
+    """
+    check, truth = values.get("check"), values.get("ground_truth")
+    # Other data may have a column `check`, too, but not with a ground truth of these forms.
+    if check == "irrelevance" and not truth:
+        return _NO_CALL
+
+    schemas = parameters_by_name(tools)
+    # Any call is right, so the first function is called without arguments.
+    if check == "relevance" and not truth:
+        return write_calls([FunctionCall(name) for name in [*schemas][:1]], "openai")
+
+    reading = read_calls(truth)
+    if check not in ("simple", "multiple", "parallel") or reading.format != "bfcl":
+        return truth
+
+    required = {name for schema in schemas.values() for name in (schema.get("required") or ())}
+    texts_only = values.get("language") in ("java", "javascript")
+
+    calls: list[FunctionCall] = []
+    for call in reading.calls:
+        arguments = _first_accepted(call.arguments, required)
+        # BFCL's Java and JavaScript rows expect every value as source text.
+        if texts_only:
+            arguments = {key: text_or_json(value) for key, value in arguments.items()}
+        # Tools have names without dots: `math.gcd` is offered as `math_gcd`.
+        calls.append(FunctionCall(call.name if call.name in schemas else tool_name(call.name), arguments))
+
+    return write_calls(calls, "openai")
+
+
+def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str, JSON]:
+    """Return the first accepted value of each argument that a right call must have.
+
+    `options` lists the accepted values of all arguments, and `required` the names of required parameters.
+    """
+    arguments: dict[str, JSON] = {}
+    for name, values in options.items():
+        non_empty = [value for value in values if value != ""] if isinstance(values, list) else values
+        # BFCL marks some required parameters as optional, too. These get a value if there is one.
+        if not may_be_left_out(values) or (name in required and non_empty):
+            arguments[name] = first_value(non_empty)
+    return arguments
 
 
 def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str, JSON], ...]:

@@ -55,7 +55,6 @@ from ._scenario import (
     Tool as Tool,
     configuration_of as configuration_of,
     held_out_of as held_out_of,
-    question_row as question_row,
     read_scenario as read_scenario,
     simulators_of as simulators_of,
     step_row as step_row,

@@ -17,8 +17,7 @@ from typing import Protocol, TypeAlias, cast
 
 from tunecheck._json import JSON, real_number, text_or_json, text_or_none, whole_number
 from tunecheck._targets import CallContext, Row
-from tunecheck.calls._model import FunctionCall, bind_positional, tool_name, write_calls
-from tunecheck.datasets._judging import first_value, may_be_left_out
+from tunecheck.calls._model import bind_positional, write_calls
 from tunecheck.datasets._sources import as_list, as_object, as_text, refuse
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._target import ask, openai_tools, parameters_by_name
@@ -37,7 +36,6 @@ Message: TypeAlias = Mapping[str, JSON]
 """An OpenAI message."""
 
 _DONE = "Done."
-_NO_CALL = "None of these functions does that."
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,57 +222,10 @@ def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
     return _answer_row(row, row_id, write_calls(calls, "openai"))
 
 
-def question_row(row: Row, tools: Tools) -> Row:
-    """Return a copy of a BFCL question with its first accepted answer as ground truth, for the simulated endpoint.
-
-    If the row's check is `irrelevance`, this answer has no call. If it is `relevance`, it calls the first function.
-    Rows with other checks than BFCL's single questions are returned unchanged. `tools` define the functions.
-    """
-    check, truth = row.values.get("check"), row.values.get("ground_truth")
-    if check == "irrelevance":
-        return _answer_row(row, row.id, _NO_CALL)
-
-    schemas = parameters_by_name(tools)
-    # Any call is right, so the first function is called without arguments.
-    if check == "relevance":
-        return _answer_row(row, row.id, write_calls([FunctionCall(name) for name in [*schemas][:1]], "openai"))
-
-    if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
-        return row
-
-    required = {name for schema in schemas.values() for name in (schema.get("required") or ())}
-    texts_only = row.values.get("language") in ("java", "javascript")
-
-    calls: list[FunctionCall] = []
-    for expected in truth:
-        for name, options in expected.items() if isinstance(expected, dict) else ():
-            arguments = _first_accepted(options, required) if isinstance(options, dict) else {}
-            # BFCL's Java and JavaScript rows expect every value as source text.
-            if texts_only:
-                arguments = {key: text_or_json(value) for key, value in arguments.items()}
-            # Tools have names without dots: `math.gcd` is offered as `math_gcd`.
-            calls.append(FunctionCall(name if name in schemas else tool_name(name), arguments))
-
-    return _answer_row(row, row.id, write_calls(calls, "openai"))
-
-
-def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str, JSON]:
-    """Return the first accepted value of each argument that a right call must have.
-
-    `options` lists the accepted values of all arguments, and `required` the names of required parameters.
-    """
-    arguments: dict[str, JSON] = {}
-    for name, values in options.items():
-        non_empty = [value for value in values if value != ""] if isinstance(values, list) else values
-        # BFCL marks some required parameters as optional, too. These get a value if there is one.
-        if not may_be_left_out(values) or (name in required and non_empty):
-            arguments[name] = first_value(non_empty)
-    return arguments
-
-
 def _answer_row(row: Row, row_id: str, answer: JSON) -> Row:
     """Return a copy of the row with this id and with the answer as its ground truth."""
-    return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
+    # Without `check`, the answer is not read as a question's accepted values.
+    return replace(row, id=row_id, values={**row.values, "ground_truth": answer, "check": None})
 
 
 class User(Protocol):

@@ -211,9 +211,7 @@ class ConversationTarget(EndpointTargetBase):
         if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
 
-        # The simulated endpoint answers from the ground truth, which it needs in the form of an answer.
-        request_row = scenarios.question_row(row, tools) if self.endpoint.simulated else row
-        request = replace(request, row=request_row, parameters={**self._parameters, **request.parameters})
+        request = replace(request, row=row, parameters={**self._parameters, **request.parameters})
 
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         # A question has no steps: the log has only the request, if at all.

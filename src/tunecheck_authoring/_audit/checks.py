@@ -40,18 +40,8 @@ from tunecheck.calls import (
     named_arguments,
     tool_name,
 )
-from tunecheck.datasets import (
-    JUDGING_COLUMNS,
-    ROLES,
-    Judging,
-    UnusableRowError,
-    as_list,
-    first_value,
-    first_values,
-    may_be_left_out,
-    refuse,
-    usable_id,
-)
+from tunecheck.calls.matching import first_value, first_values, may_be_left_out
+from tunecheck.datasets import JUDGING_COLUMNS, ROLES, Judging, UnusableRowError, as_list, refuse, usable_id
 from tunecheck.formats import read_calls, read_python_calls
 from tunecheck.plugins import JSON, clean, did_you_mean
 from tunecheck.simulators import Simulator

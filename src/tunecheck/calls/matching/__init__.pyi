@@ -11,4 +11,11 @@ from ._match import (
     named_arguments as named_arguments,
     schema_faults as schema_faults,
 )
-from ._values import Difference as Difference, MatchPolicy as MatchPolicy, assign as assign
+from ._values import (
+    Difference as Difference,
+    MatchPolicy as MatchPolicy,
+    assign as assign,
+    first_value as first_value,
+    first_values as first_values,
+    may_be_left_out as may_be_left_out,
+)

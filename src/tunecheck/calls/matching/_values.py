@@ -419,6 +419,28 @@ class ValueComparison:
         return abs(exact - _decimal(actual)) <= max(_decimal(self._policy.absolute_tolerance), relative)
 
 
+def may_be_left_out(options: JSON) -> bool:
+    """Return True if an argument is optional: BFCL lists the empty text among its accepted values."""
+    return isinstance(options, list) and "" in options
+
+
+def first_value(options: JSON) -> JSON:
+    """Return the first value that BFCL accepts for an argument; in an object, each entry has accepted values.
+
+    For `[{"city": ["Paris", "paris"], "days": ["", 3]}]`, it is `{"city": "Paris"}`: `days` may be left out.
+    """
+    return first_values(options[0] if isinstance(options, list) and options else options)
+
+
+def first_values(value: JSON) -> JSON:
+    """Return a value with each entry of an object replaced by its first accepted value, without optional entries."""
+    if isinstance(value, dict):
+        return {key: first_value(item) for key, item in value.items() if not may_be_left_out(item)}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return [first_values(item) for item in value]
+    return value
+
+
 def plainly_same(expected: JSON, actual: JSON) -> bool:
     """Return whether two texts, numbers, booleans or nulls have the same type and value.
 
