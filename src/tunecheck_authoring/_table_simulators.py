@@ -394,7 +394,7 @@ class Resources(TableSimulator):
 
         record = records.get(str(arguments.get(action.key)))
         if record is None or not action.selects(record, arguments):
-            raise _no_such_record(action.resource, kind.key, arguments.get(action.key))
+            raise _no_such_record(action.resource, kind.key, arguments.get(action.key), found=record is not None)
         return record
 
     def _matching(self, action: Action, arguments: Record) -> Iterator[Record]:
@@ -412,8 +412,9 @@ def made_key(name: str, makes: str, number: int) -> int | str:
     return keys.get(makes, number)
 
 
-def _no_such_record(resource: str, key: str | None, value: JSON) -> SimulatorError:
-    return SimulatorError(f"there is no {resource} with {key} {quoted(value)}")
+def _no_such_record(resource: str, key: str | None, value: JSON, *, found: bool = False) -> SimulatorError:
+    """Return the error for a key without a record, or for a record found by its key that another argument excludes."""
+    return SimulatorError(f"there is no {resource} with {key} {quoted(value)}{' for these arguments' if found else ''}")
 
 
 def _holds(record: Record, name: str, expected: JSON) -> bool:

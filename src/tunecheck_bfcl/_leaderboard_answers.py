@@ -388,7 +388,7 @@ class CallSignature:
             required = [] if required is None else required
         name = str(document.get("name"))
         if not isinstance(properties, dict) or not isinstance(required, list):
-            raise UnusableAnswerError(f"the definition of {name[:60]!r} lacks `properties` or `required`")
+            raise UnusableAnswerError(f"`functions`: {name[:60]!r} needs an object `properties` and a list `required`")
         return cls(name, properties, required)
 
     def required_names(self) -> Iterator[object]:
@@ -541,7 +541,7 @@ def _element_type(schema: Mapping[str, object]) -> str:
     element = items.get("type") if isinstance(items, dict) else None
     if isinstance(element, str):
         return element
-    raise UnusableAnswerError("the definition of a list parameter has no element type: `items` must have a `type`")
+    raise UnusableAnswerError(f"a list parameter has no element type (`type` in `items`): {value_text(schema, 60)}")
 
 
 def normalise_text(text: str) -> str:

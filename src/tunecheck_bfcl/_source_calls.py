@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 10_000  # longest text, in characters, that is parsed
-_MOST_TOKENS = 1_000  # words, numbers and signs: on invalid text, the parser's time grows with their cube
+_MOST_TOKENS = 1_000  # words, numbers and punctuation marks: on invalid text, the parser's time grows with their cube
 _DEEPEST = 300  # levels of a parsed text: each level needs two stack frames of the interpreter
 
-# A word, a number or a sign: f, (, a, =, 1 and ) in f(a=1).
+# A word, a number or a punctuation mark: f, (, a, =, 1 and ) in f(a=1).
 _TOKEN = re.compile(r"[^\W\d]+|\d+|[^\w\s]", re.ASCII)
 _LITERALS = ("string_literal", "character_literal")
 
@@ -61,7 +61,7 @@ def parse_source(source: str, *, java: bool) -> Node:
         raise UnreadableError(f"the text with calls has {len(source)} characters, but at most {_LONGEST} are read")
 
     if sum(1 for _ in _TOKEN.finditer(source)) > _MOST_TOKENS:
-        raise UnreadableError(f"the text with calls has more than {_MOST_TOKENS} words, numbers and signs")
+        raise UnreadableError(f"the calls are too long: over {_MOST_TOKENS:,} words, numbers and punctuation marks")
 
     try:
         from tree_sitter import Language, Parser  # imported here: only rows in Java or JavaScript need it

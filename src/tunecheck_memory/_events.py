@@ -413,7 +413,7 @@ def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> Non
     elif is_next and isinstance(record, Event) and not in_flight and _is_complete(record):
         events.append(record)
     else:
-        raise ValueError("the log lacks records before this record")
+        raise ValueError("it does not follow the record before it")
 
 
 def _is_complete(event: Event) -> bool:

@@ -309,7 +309,7 @@ class Kind:
 
         A kind with temporal tests implements this method.
         """
-        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests; implement temporal_question()")
+        raise ConfigurationError(f"the class {type(self).__name__} makes temporal tests: define temporal_question()")
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies.
@@ -378,7 +378,7 @@ def kind_class(name: str, *, folder: Path | None = None, trust: Trust | None = N
         installed = discover(GROUP)
         names = [each.name for each in installed]
         if name not in names:
-            raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
+            raise PluginError(f"there is no memory data set {name!r}{did_you_mean(name, names)}")
         loaded = find(GROUP, name, among=installed, trust=trust)
 
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
@@ -401,7 +401,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
     for name in arguments:
         if name not in known:
             hint = did_you_mean(name, known) or "; leave out the argument"
-            raise ConfigurationError(f"the data set {kind.name!r} has no argument {name!r}{hint}")
+            raise ConfigurationError(f"the memory data set {kind.name!r} has no argument {name!r}{hint}")
 
     try:
         instance = kind(**arguments)

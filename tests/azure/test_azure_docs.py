@@ -512,7 +512,7 @@ OF_OURS: dict[str, Check] = {
     "the target fails on every row": all_unanswered,
     "one evaluator fails on a row": evaluator_error,
     "a mapped column that no row has": refused(
-        "no column 'answer'", evaluator_config={"e": mapped(response="${data.answer}")}
+        "names no column: there is no 'answer'", evaluator_config={"e": mapped(response="${data.answer}")}
     ),
     "an unknown keyword or evaluator name in the configuration": unknown_names,
     "a parameter with the name of a nested value": nested,

@@ -140,8 +140,9 @@ def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> N
 
 
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
-    base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {"other": [True]})
-    with pytest.raises(ConfigurationError, match=r"have no evaluator in common \(match in the first"):
+    base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {f"other {n}": [True] for n in range(50)})
+    problem = r"have no evaluator in common \(match in the first, other 0, other 1, .*… in the second\)"
+    with pytest.raises(ConfigurationError, match=problem):
         compare(base, new)
 
 

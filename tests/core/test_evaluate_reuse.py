@@ -484,5 +484,5 @@ def test_score_of_an_unfinished_run_says_how_to_finish_it(tmp_path: Path, judges
 
 def test_score_with_a_mapping_typo_is_an_error(tmp_path: Path, judges: Judges, first: EvaluationResult) -> None:
     mapping = {"default": {"response": "${data.questin}"}}
-    with pytest.raises(ConfigurationError, match="no column 'questin'"):
+    with pytest.raises(ConfigurationError, match="names no column: there is no 'questin'"):
         score(first.run_dir, evaluators=judges.all(), evaluator_config=mapping, results_dir=tmp_path / "runs")

@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="cannot be read"):
         load_prompt("a\0b")
     (tmp_path / "bytes.prompty").write_bytes(b"---\nname: x\n---\nuser:\n\xff\n")
-    with pytest.raises(PromptError, match=r"bytes\.prompty, line 5: the file is not UTF-8"):
+    with pytest.raises(PromptError, match=r"bytes\.prompty, line 5 is not UTF-8 \(byte 22 of the file\)"):
         load_prompt(tmp_path / "bytes.prompty")
     (tmp_path / "large.prompty").write_bytes(b"x" * (1 << 21))
     with pytest.raises(PromptError, match="larger than 1 MB: make the file smaller"):

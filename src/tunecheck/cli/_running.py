@@ -388,7 +388,7 @@ def _underscore_keys(document: Document) -> Document:
     """
     values = {} if document.value is None else document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name} is not a list of options: write one `option: value` per line")
+        raise ConfigurationError(f"{document.name} must have one `option: value` per line, without a leading dash")
 
     renamed: dict[str, JSON] = {}
     for key, value in values.items():

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import DecidedMetric
-from tunecheck._messages import did_you_mean, plural
+from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck.comparison._comparison import Counts, MetricComparison, MetricRef, MetricVerdict, OneSided
 from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
@@ -456,7 +456,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
-        in_base, in_new = (", ".join([*table.evaluators][:5]) or "none" for table in (base, new))
+        in_base, in_new = (clean(", ".join(table.evaluators), 100) or "none" for table in (base, new))
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common ({in_base} in the first, "
             f"{in_new} in the second): add an evaluator with `tunecheck score RUN --evaluators NAME`"

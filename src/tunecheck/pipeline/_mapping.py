@@ -242,7 +242,7 @@ def _check_reference(
     column = str(mapped.steps[0])
     if known.isdisjoint(itertools.accumulate(names, "{}.{}".format)):
         raise ConfigurationError(
-            f"{parameter}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}"
+            f"{parameter}: {mapped.text} names no column: there is no {column!r}{did_you_mean(column, known)}"
         )
 
 

@@ -310,7 +310,7 @@ def decode_text(content: bytes) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"line {line}: the file is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+        raise ValueError(f"line {line} is not UTF-8 (byte {error.start} of the file): save the file as UTF-8") from None
 
 
 def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> None:

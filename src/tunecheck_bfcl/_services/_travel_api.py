@@ -81,7 +81,7 @@ class TravelAPI(ConfiguredService):
             cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
             refuse_if(card["balance"] < cost, "the card's balance does not cover the fare")
             if self.data["budget_limit"] is not None and card["balance"] < self.data["budget_limit"]:
-                raise SimulatorError("the card's balance is less than the budget limit")
+                raise SimulatorError("the flight cannot be booked: the card's balance is less than the budget limit")
         except SimulatorError as error:
             return {"booking_status": False, "error": str(error)}
 

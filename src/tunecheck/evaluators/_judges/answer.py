@@ -350,7 +350,7 @@ class AnswerForm:
             raise JudgementError(f"the reply is longer than {_MOST_CHARACTERS:,} characters")
         reply = without_thoughts(text)[1].strip()
         if not reply:
-            raise JudgementError("the reply is empty")
+            raise JudgementError("the reply has no answer (empty, or only reasoning)")
 
         # The first form with a valid answer decides. If no form has one, the first problem is reported.
         problem: JudgementError | None = None
