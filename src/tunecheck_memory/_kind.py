@@ -61,7 +61,8 @@ class Wait(
 class Say:
     """A message to the agent; the reply to a `question` is scored.
 
-    If `register` is True, the test's callback starts with the reply to this message.
+    If `register` is True, the test's callback starts with the reply to this message. In isolated mode, `steps` is not
+    continued after this message, as in the GoodAI benchmark: further steps and points are dropped.
     """
 
     message: str

@@ -216,8 +216,8 @@ class Scheduler:
 
             yield from self._ask_callbacks()
 
-            # An isolated test whose callback has started gets filler until its kind has enough replies. Steps after the
-            # callback's message are not run.
+            # An isolated test whose callback has started gets filler until its kind has enough replies. As in the
+            # GoodAI benchmark, later steps are not run, so the points that `steps` would return are not counted.
             if self.settings.isolated and task.replies is not None:
                 while self.callbacks:
                     yield from self._fill(_ISOLATED_FILLER)

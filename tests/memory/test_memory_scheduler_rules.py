@@ -11,11 +11,15 @@ from tunecheck_memory import (
     End,
     Jump,
     Kind,
+    MemoryTest,
     Outcome,
+    Points,
     Register,
     ResetAgent,
+    Scene,
     Scheduler,
     Send,
+    Steps,
     SuiteReset,
     Wait,
     Waiting,
@@ -218,6 +222,26 @@ def test_an_isolated_callback_that_has_seen_enough_at_once_ends_its_test() -> No
     tests = [made_test(kind("Alpha", looks=1), "remember?", uses_callback=True)]
     kinds = [type(effect).__name__ for effect, _ in run(tests, settings(isolated=True))]
     assert kinds == ["Begin", "Send", "Register", "Deregister", "End", "ResetAgent"]
+
+
+@pytest.mark.parametrize(
+    ("isolated", "sent", "points"),
+    [(False, ["remember?", "later", "and?"], Points(1, 2, ())), (True, ["remember?"], None)],
+)
+def test_as_in_goodai_an_isolated_test_ends_with_its_callback(
+    isolated: bool, sent: list[str], points: Points | None
+) -> None:
+    class Counting(Kind):
+        title, name = "Alpha", "alpha"
+
+        def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
+            yield from super().steps(definition, scene)
+            return Points(1, 2, ())
+
+    test = made_test(Counting(), "remember?", "later", "and?", uses_callback=True)
+    done = [effect for effect, _ in run([test], settings(isolated=isolated, introduce=False))]
+    assert [effect.message for effect in done if isinstance(effect, Send) and effect.test] == sent
+    assert [effect.points for effect in done if isinstance(effect, End)] == [points]
 
 
 def test_a_data_set_may_have_a_memory_span_of_its_own() -> None:
