@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from tunecheck import ConfigurationError, TunecheckError, __version__, cli
@@ -58,7 +58,7 @@ _AMLIGNORE = (
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(cli.JsonOptions):
     arguments: list[str] = cli.argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
-    compute: str = cli.option("Compute that runs the job.", "NAME", _PANEL)
+    compute: str = cli.option("Compute that runs the job.", "NAME", _PANEL, default=MISSING)
     name: str | None = cli.option("Name of the job and of its folder; default: the data set's name.", "NAME")
     out: Path | None = cli.option("Folder to write; default: azureml/NAME.", "DIR")
     experiment: str = cli.option("Experiment that lists the job.", "NAME", _PANEL, default="tunecheck")

@@ -59,6 +59,12 @@ def test_a_job_runs_what_was_asked_for(
     assert said in capsys.readouterr().out
 
 
+def test_a_job_without_a_compute_is_refused(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["azureml", "job", "--", "--dataset", "val.jsonl"]) == 2
+    assert capsys.readouterr().err == "error: Missing option '--compute' (see tunecheck azureml job --help)\n"
+    assert not (workspace / "azureml").exists()
+
+
 def test_data_from_elsewhere_are_an_input_of_the_job(workspace: Path) -> None:
     elsewhere = workspace.parent / "other.jsonl"
     elsewhere.write_text('{"query": "hello"}\n', "utf-8")
