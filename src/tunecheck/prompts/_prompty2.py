@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tunecheck._describe import shown_value
-from tunecheck._json import JSON, ValuePath
+from tunecheck._json import JSON, ValuePath, value_of
 from tunecheck.endpoints._masking import SECRET_FIELD, Redactor
 from tunecheck.prompts import _prompt as prompt
 from tunecheck.prompts._front_matter import Front, read_judge, refuse_secrets, request_parameters
@@ -515,16 +515,12 @@ def _split_at_headers(strict: bool, skeleton: Skeleton) -> list[dict[str, JSON]]
 
 
 def _attribute_value(text: str) -> JSON:
-    """Convert an attribute's text to true, false or a number if it is one; else return the text: "7" becomes 7."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
+    """Return true, false or a number if the text is one in JSON, such as 7 for "7"; else return the text.
 
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+    Texts such as "Nan" and "007", which Prompty reads as numbers, stay texts: they may be a name or an id.
+    """
+    value = value_of(text.lower())
+    return value if isinstance(value, (bool, int, float)) else text
 
 
 def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
