@@ -8,6 +8,9 @@ import unicodedata
 from collections.abc import Iterable
 from typing import TextIO
 
+ALLOW_SIMULATED = "--allow-simulated (allow_simulated=True)"
+"""The option that accepts simulated answers, for errors that the command line and Python callers see."""
+
 _MOST_LISTED = 12
 """Number of known names that an error lists."""
 

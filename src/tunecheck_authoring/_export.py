@@ -507,7 +507,7 @@ def _check_simulated(run: Run, against: Run | None, options: authoring.ExportOpt
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
             raise ConfigurationError(
-                f"run {each.id} has simulated answers, not a model's; to export them anyway, give --allow-simulated"
+                f"run {each.id} has simulated answers, not a model's; to export them, give {plugins.ALLOW_SIMULATED}"
             )
 
 

@@ -282,8 +282,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} has simulated answers; "
-            "give --allow-simulated (allow_simulated=True) to upload the run marked as simulated"
+            f"run {run.id} has simulated answers; give {plugins.ALLOW_SIMULATED} to upload the run marked as simulated"
         )
 
     metrics, left_out = finite_metrics(summary.get("metrics"))
@@ -531,7 +530,7 @@ class Uploader(abc.ABC):
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated, and simulated runs are not uploaded; "
-                "evaluate a real endpoint, or give --allow-simulated (allow_simulated=True) to test the upload"
+                f"evaluate a real endpoint, or give {plugins.ALLOW_SIMULATED} to test the upload"
             )
 
     def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:

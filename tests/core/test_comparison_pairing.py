@@ -210,7 +210,7 @@ def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None
     base = run(tmp_path, "a", [("1", "x", True)])
     with pytest.raises(NothingPairsError) as edited:
         compare(base, run(tmp_path, "b", [("1", "new x", True)]))
-    assert edited.value.remedy == "to compare them anyway, add --pair-by id"
+    assert edited.value.remedy == "to compare them anyway, add --pair-by id (pair_by='id')"
     assert str(edited.value) == f"{edited.value.why}; {edited.value.remedy}"
     with pytest.raises(NothingPairsError) as other:
         compare(base, run(tmp_path, "c", [("2", "y", True)]))

@@ -1,6 +1,7 @@
 """Comparable runs and files: our runs by any of their names, Azure's results, BFCL's scores; and the others."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tests.cli_parts import write_lines
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, DataError, compare, evaluate
+from tunecheck import ConfigurationError, DataError, assert_no_regression, compare, evaluate, select
 
 
 def azure(folder: Path, name: str, rows: list[dict[str, object]], *, nan: bool = False) -> Path:
@@ -137,6 +138,15 @@ def test_a_manifest_may_say_anything_of_its_evaluators(tmp_path: Path, evaluator
     base, new = passes(tmp_path, "a", [True, True]), passes(tmp_path, "b", [True, False], evaluators=evaluators)
     found = compare(base, new).metrics["match"]
     assert (found.base.value, found.new.value) == (1, 0.5)
+
+
+@pytest.mark.parametrize("decide", [compare, select, assert_no_regression])
+def test_errors_name_the_argument_and_the_option_that_accept_simulated_answers(
+    tmp_path: Path, decide: Callable[..., object]
+) -> None:
+    base, new = (passes(tmp_path, name, [True, False], simulated=True) for name in "ab")
+    with pytest.raises(ConfigurationError, match=r"give --allow-simulated \(allow_simulated=True\) to compare"):
+        decide(base, new)
 
 
 def test_a_single_simulated_answer_makes_a_run_simulated(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._messages import did_you_mean, plural
+from tunecheck._messages import ALLOW_SIMULATED, did_you_mean, plural
 from tunecheck.comparison import _comparison as results, _measuring as measuring
 from tunecheck.comparison._changes import cause_changes, parts_of, with_changed_rows
 from tunecheck.comparison._judged import corrected_rate, labels_of
@@ -118,7 +118,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
         runs_text = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
         raise ConfigurationError(
             f"the answers of {runs_text} are simulated, so a comparison says nothing about a model: "
-            "give --allow-simulated to compare anyway"
+            f"give {ALLOW_SIMULATED} to compare anyway"
         )
     return tables
 
@@ -599,7 +599,7 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
     metric, tables = primaries[0], runs.tables
 
     if any(primary.key != metric.key for primary in primaries):
-        raise ConfigurationError("the primary metrics of the runs differ: name a metric of all runs with --metric")
+        raise ConfigurationError("the primary metrics of the runs differ: choose a common one with --metric (metric=…)")
     # Two judges are two scales: their rates cannot be put in one order.
     if any(primary.judge == "different" for primary in primaries):
         raise ConfigurationError(

@@ -23,6 +23,7 @@ import msgspec
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._json import JSON
+from tunecheck._messages import ALLOW_SIMULATED
 from tunecheck._records import Journal
 from tunecheck._targets import Row, Target
 from tunecheck.comparison._measuring import choose_metrics, default_primary, item_values
@@ -65,7 +66,7 @@ class EarlyStopping:
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
         base, new = read_runs([question.base, rows], results_dir)
         if base.info.simulated and not question.allow_simulated:
-            raise _refusal(base, "its answers are simulated, not a model's: accept them with allow_simulated=True")
+            raise _refusal(base, f"its answers are simulated, not a model's: accept them with {ALLOW_SIMULATED}")
 
         self._question, self._base_id, self._dataset = question, base.info.id, rows.dataset
         # The item of each row: without several trials, every row is an item.

@@ -61,6 +61,7 @@ from .._json import (
 from .._lazy import attach_stub as attach_stub
 from .._loops import LoopThread as LoopThread, UserLoop as UserLoop
 from .._messages import (
+    ALLOW_SIMULATED as ALLOW_SIMULATED,
     clean as clean,
     command_line as command_line,
     did_you_mean as did_you_mean,
