@@ -132,8 +132,11 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     """Trust the current content of a file, or of each file below a folder; return each file with its trust record.
 
     Raises:
-        ConfigurationError: there is no file or more than 10,000, or a file or the user's folder cannot be used.
+        ConfigurationError: the path has no file or more than 10,000, or a file or the user's folder cannot be used.
     """
+    if not path.exists():
+        raise ConfigurationError(f"{path}: there is no such file or folder: correct the path")
+
     below = (entry for entry in path.rglob("*") if entry.is_file())
     files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
 

@@ -245,6 +245,15 @@ def test_what_is_trusted_for_one_command_may_load_what_it_names(home: Path, else
     assert not ran.exists()
 
 
+def test_a_path_that_cannot_be_trusted_is_missing_or_empty(home: Path, tmp_path: Path) -> None:
+    own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
+    (tmp_path / "empty").mkdir()
+    missing, empty = (inside(home, "trust", str(tmp_path / name), **own) for name in ("missing", "empty"))
+    assert (missing.code, empty.code) == (2, 2)
+    assert f"{tmp_path / 'missing'}: there is no such file or folder: correct the path" in missing.err
+    assert "because it has no files" in empty.err
+
+
 def test_what_is_trusted_is_trusted_until_it_changes(home: Path, elsewhere: Path, ran: Path, tmp_path: Path) -> None:
     (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
     own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
