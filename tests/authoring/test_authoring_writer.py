@@ -236,7 +236,9 @@ def test_models_that_were_asked_are_not_asked_again(loans: Loans) -> None:
 def test_what_the_models_may_cost_needs_to_be_known(loans: Loans, capsys: pytest.CaptureFixture[str]) -> None:
     with loans.model(greeted, solved):
         assert loans.author("--max-cost", "1", "--seed", "5") == 2
-    assert "the price of" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "the price of the calls is unknown: write `price:` in the endpoint's definition" in said
+    assert "--prices" not in said  # an option of other commands
 
 
 def test_what_belongs_to_a_writer_is_refused_without_one(loans: Loans, capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,8 +206,10 @@ class EndpointFacts:
         self.endpoints: dict[str, Endpoint] = {"target": own} if isinstance(own, Endpoint) else {}
         self.endpoints |= {judge.name: judge.endpoint for judge in evaluators if judge.endpoint is not None}
 
-    def check_prices(self, max_cost: float | None) -> None:
+    def check_prices(self, max_cost: float | None, *, by_command: bool) -> None:
         """If the cost is limited, check that the prices of all judges and of at least one endpoint are known.
+
+        `by_command`: a command with the option --prices started the run.
 
         Raises:
             ConfigurationError: A price is unknown; the text names the endpoint.
@@ -220,7 +222,7 @@ class EndpointFacts:
         if judges or len(unpriced) == len(self.endpoints):  # also if there are no endpoints
             raise ConfigurationError(
                 f"max_cost needs prices, but the price of {judges[0] if judges else 'the calls'} is unknown: "
-                "write `price:` in the endpoint's definition, or give --prices FILE"
+                f"write `price:` in the endpoint's definition{', or give --prices FILE' if by_command else ''}"
             )
 
     def known(self) -> dict[str, JSON]:

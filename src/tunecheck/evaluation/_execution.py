@@ -170,7 +170,7 @@ class Execution:
             raise ConfigurationError("--on needs data that can be read several times: write the data to a file first")
 
         self._check_columns(scan.columns)
-        self.facts.check_prices(self.settings.max_cost)
+        self.facts.check_prices(self.settings.max_cost, by_command=self.settings.command is not None)
 
         declared, cluster, primary = self.dataset.defaults, self.settings.cluster, self.settings.primary
         names = [evaluator.name for evaluator in self.evaluators]
