@@ -99,6 +99,26 @@ def test_a_token_in_the_address_is_refused_and_not_repeated() -> None:
     assert "SECRET" not in str(caught.value)
 
 
+@pytest.mark.parametrize("container", ["x", "Evals", "a--b", "-ab", "ab-", "my_evals", "a" * 64])
+def test_an_address_with_a_wrong_container_says_what_containers_are_called(container: str) -> None:
+    for address in (f"az://{container}/y", f"az://{container}"):
+        with pytest.raises(ConfigurationError, match="the container's name is wrong; use 3 to 63 lower"):
+            open_mirror(address)
+
+
+@pytest.mark.parametrize("address", ["az://", "az:///runs", "az://user:SECRET@runs/x", "az://runs?SECRET"])
+def test_an_address_without_the_form_of_one_says_the_form(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="the storage address must be az://container/prefix") as caught:
+        open_mirror(address)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("container", ["abc", "a-b-c", "a" * 63, "123"])
+def test_names_of_containers_are_accepted(container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    azurite_variables(1, monkeypatch)
+    assert BlobStore(f"az://{container}/x/").place == f"az://{container}/x"
+
+
 def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     azurite_variables(1, monkeypatch)
     monkeypatch.setattr(blobs, "RETRIES", 0)

@@ -51,9 +51,9 @@ RETRIES = 5
 """The most retries of a call. The client allows three of them after statuses, three after failed connections and three
 after lost replies, and waits 2, 4 and 8 seconds, each up to a second more or less."""
 
-# Matches az://evals and az://evals/team-a/runs. A container's name has 3 to 63 lowercase letters, digits and single
-# hyphens.
-_PLACE = re.compile(r"az://(?P<container>[a-z0-9](?:-?[a-z0-9]){2,62})(?:/(?P<prefix>[^?#]*))?")
+# Matches az://evals and az://evals/team-a/runs.
+_PLACE = re.compile(r"az://(?P<container>[^/?#@:]+)(?:/(?P<prefix>[^?#]*))?")
+_CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class StoredBlob(NamedTuple):
@@ -80,6 +80,11 @@ class BlobStore:
         if parts is None:  # not shown, because text behind a question mark may be a secret
             raise ConfigurationError(
                 "the storage address must be az://container/prefix; set credentials only in AZURE_STORAGE_… variables"
+            )
+        if _CONTAINER.fullmatch(parts["container"]) is None:
+            raise ConfigurationError(
+                "az://container/prefix: the container's name is wrong; "
+                "use 3 to 63 lowercase letters, digits and single hyphens, with a letter or digit at both ends"
             )
         self.place = address.rstrip("/")
         # "team-a/runs/" for az://evals/team-a/runs, "" for az://evals.
