@@ -152,8 +152,7 @@ class AzureEvaluator(Evaluator):
         if self.required and self.takes_messages and inputs.get("messages") is not None:
             # The schema requires known roles, and at least one message of a user and one of an assistant.
             self._check_schema("messages", "messages", inputs["messages"])
-        elif self.required and inputs.get("conversation"):
-            conversation = inputs["conversation"]
+        elif self.required and (conversation := inputs.get("conversation")):
             self._check_schema("conversation", "the conversation", conversation)
             if isinstance(conversation, dict):  # any other type with this JSON form is refused later
                 self.check_text_or_messages("the conversation's list of messages", conversation["messages"])
