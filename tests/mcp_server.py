@@ -81,10 +81,11 @@ class Shelf:
 
 
 @contextmanager
-def served(*, keeps: bool = False, version: str = "2025-06-18") -> Iterator[str]:
+def served(*, keeps: bool = False, version: str = "2025-06-18", ended: list[str] | None = None) -> Iterator[str]:
     """Its URL on loopback; `keeps`: all sessions are about the same shelf. Every other reply is a stream of events.
 
-    After `initialize`, messages that do not name the protocol's `version` are refused.
+    After `initialize`, messages that do not name the protocol's `version` are refused. `ended` gets the path and query
+    of each session's end.
     """
     sessions: dict[str, Shelf] = {}
     common = Shelf(version=version)
@@ -112,6 +113,8 @@ def served(*, keeps: bool = False, version: str = "2025-06-18") -> Iterator[str]
             self.wfile.write(body)
 
         def do_DELETE(self) -> None:
+            if ended is not None:
+                ended.append(self.path)
             self.send_response(204)
             self.end_headers()
 

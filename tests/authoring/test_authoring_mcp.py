@@ -290,6 +290,13 @@ def test_all_messages_after_the_first_name_the_version_that_the_server_chose(ver
         assert "add_book" in recorded(url).tools
 
 
+def test_the_end_of_a_session_is_sent_to_the_whole_url() -> None:
+    ended: list[str] = []
+    with mcp_server.served(ended=ended) as url:
+        McpSession(f"{url}?token=horse", 5).close()
+    assert ended == ["/mcp?token=horse"]
+
+
 @pytest.mark.parametrize("version", ["2025-03-26\nX-Key: 1", " 2025-03-26"])
 def test_a_server_that_refuses_the_end_of_the_greeting_is_named(version: str) -> None:
     with (

@@ -303,6 +303,7 @@ class _HttpServer:
 
     def __init__(self, url: str) -> None:
         self._url = urllib.parse.urlsplit(url)
+        self._target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
         self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
     def send(self, message: Message, time_limit_s: float) -> Message | None:
@@ -312,10 +313,8 @@ class _HttpServer:
             ValueError: the server refused the request, or the reply has no valid answer.
             OSError, http.client.HTTPException: the connection failed.
         """
-        connection = self._connection(time_limit_s)
-        try:
-            target = urllib.parse.urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
-            connection.request("POST", target, dumps(message), self.headers)
+        with contextlib.closing(self._connection(time_limit_s)) as connection:
+            connection.request("POST", self._target, dumps(message), self.headers)
             reply = connection.getresponse()
             if reply.status >= 300:
                 raise ValueError(f"the MCP server replied with HTTP status {reply.status}; check its URL")
@@ -326,18 +325,17 @@ class _HttpServer:
             if "id" not in message:  # a notification
                 return None
 
-            return next(answer for answer in _messages(reply) if answer.get("id") == message["id"])
-        except StopIteration:
-            raise ValueError("the MCP server's reply has no answer to the request; check its URL") from None
-        finally:
-            connection.close()
+            for answer in _messages(reply):
+                if answer.get("id") == message["id"]:
+                    return answer
+            raise ValueError("the MCP server's reply has no answer to the request; check its URL")
 
     def close(self) -> None:
         """Tell the server that the session ends, if it gave the session an id. Failures are ignored."""
         if "Mcp-Session-Id" in self.headers:
             with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
                 connection = self._connection(5)
-                connection.request("DELETE", self._url.path or "/", headers=self.headers)
+                connection.request("DELETE", self._target, headers=self.headers)
                 connection.getresponse()
                 connection.close()
 
