@@ -264,7 +264,7 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
         "Use only operations whose path, tag or operationId matches, such as '/pets*' (repeatable).", "PATTERN", _WORLD
     )
     mcp: str | None = option(
-        "MCP server to record: its URL, or its command (a new folder replaces {folder}).", "COMMAND|URL", _WORLD
+        "MCP server to record: its URL or its command ({folder} becomes a new folder's path).", "COMMAND|URL", _WORLD
     )
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single-turn rows.", "A-B", _SET, default="2-4")

@@ -60,7 +60,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     isolated: bool = flag("Run each test in its own conversation, without waits for tokens.", _TESTING)
     clock: str | None = option(
-        "virtual (default) skips waits; mirrored skips them and sends /advance to a memory agent; real waits.",
+        "virtual (default): skip waits; mirrored: skip them and send /advance to a memory agent; real: wait.",
         "CLOCK",
         _TESTING,
     )

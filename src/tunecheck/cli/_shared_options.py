@@ -173,7 +173,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
-    accept_damage: bool = flag("Continue a damaged run; repeat lost calls (not in `score`).", RUNNING, recorded=False)
+    accept_damage: bool = flag("Accept damage; repeat lost calls (in `score`: only judges').", RUNNING, recorded=False)
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
