@@ -304,7 +304,6 @@ _SPANS, _DIGEST = 50, 36
 
 _REACHING = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": ("max_retries", 2),
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": ("backoff_factor", 1),
     "MLFLOW_HTTP_REQUEST_TIMEOUT": ("timeout", (5, 120)),  # seconds to connect and to answer; servers may start slowly
 }
 """Arguments of the first request, unless the variable is set: MLflow's defaults try unreachable servers for minutes."""
@@ -583,13 +582,10 @@ class _MlflowUpload(uploads.RunUpload):
 
         try:
             return action(*arguments, **options)
-        except MlflowException as error:
-            status = error.get_http_status_code()
-            raise uploads.UploadError(
-                step, self._redactor.text(str(error)), status=status, unsure=status in _PERHAPS_DONE
-            ) from None
         except Exception as error:  # noqa: BLE001 - the file storage may raise any error
-            raise uploads.UploadError(step, self._redactor.text(str(error)), unsure=True) from None
+            status = error.get_http_status_code() if isinstance(error, MlflowException) else None
+            unsure = status is None or status in _PERHAPS_DONE
+            raise uploads.UploadError(step, self._redactor.text(str(error)), status=status, unsure=unsure) from None
 
     def _request(self, step: uploads.UploadStep, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - MLflow's package has no types
         """Send a request to a path of the server with the client's sign-in, and return the reply of any status.

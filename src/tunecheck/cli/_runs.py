@@ -246,13 +246,9 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     """Decide which of several runs to ship. Exit 0: ship a candidate; 3: keep the base; 4: undecided; 2: invalid."""
     from tunecheck.comparison._compare import select as select_run
 
+    comparing = {**options.comparing, "rows": max(_ROWS_KEPT, options.rows)}
     selection = select_run(
-        *options.runs,
-        metric=options.metric,
-        base=options.base,
-        rows=max(_ROWS_KEPT, options.rows),
-        results_dir=options.folder,
-        **options.comparing,
+        *options.runs, metric=options.metric, base=options.base, results_dir=options.folder, **comparing
     )
     view = comparison.selection_view(selection, options.rows, details=options.details)
     print_result(selection.to_json() if options.json else view)

@@ -82,10 +82,8 @@ class BlobStore:
                 "the storage address must be az://container/prefix; set credentials only in AZURE_STORAGE_… variables"
             )
         if _CONTAINER.fullmatch(parts["container"]) is None:
-            raise ConfigurationError(
-                "az://container/prefix: the container's name is wrong; "
-                "use 3 to 63 lowercase letters, digits and single hyphens, with a letter or digit at both ends"
-            )
+            rule = "3 to 63 lowercase letters, digits or inner single hyphens"
+            raise ConfigurationError(f"az://container/prefix: the container's name is wrong; use {rule}")
         self.place = address.rstrip("/")
         # "team-a/runs/" for az://evals/team-a/runs, "" for az://evals.
         self._prefix = f"{(parts['prefix'] or '').strip('/')}/".lstrip("/")
