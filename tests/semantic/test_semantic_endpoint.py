@@ -193,7 +193,7 @@ def test_embeddings_in_base64_are_read(server: FaultServer) -> None:
 
 @cases("semantic")
 def test_an_endpoint_without_embeddings_is_refused_at_once(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"returns no embeddings|leave out `request`"):
+    with pytest.raises(ConfigurationError, match=r"returns no embeddings|is for chats, not /embeddings: leave it out"):
         EmbeddingSimilarityEvaluator(model_config=given)
 
 
