@@ -10,6 +10,7 @@ from tests.bfcl_copy import bfcl_copy
 from tests.core.test_formats_prompts import PROFILES
 
 from tunecheck._json import JSON
+from tunecheck.endpoints import first_accepted_answer, openai_tools
 from tunecheck.endpoints._answers import read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.episodes._target import ConversationTarget
@@ -33,7 +34,8 @@ class InForm(Endpoint):
 
     async def complete(self, request: ChatRequest) -> Completion:
         assert request.row is not None and self._family.prompt is not None
-        calls = read_calls(request.row.values["ground_truth"]).calls
+        values = request.row.values
+        calls = read_calls(first_accepted_answer(values, openai_tools(values.get("tool_definitions")) or ())).calls
         said = self._family.prompt.written(calls) if calls else "Done."
         return replace(read_answer(f"<think>Which one?</think>\n\n{said}"), simulated=True)
 
