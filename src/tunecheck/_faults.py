@@ -209,7 +209,7 @@ def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
 
     Two faults `called_instead_of_answering` give "called f(), g() when it should have answered".
     """
-    # A fault with a message of its own shares no phrase.
+    # A fault that has its own message gets its own phrase.
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
         if code == "called_instead_of_answering":
             yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"

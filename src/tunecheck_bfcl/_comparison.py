@@ -302,7 +302,7 @@ def _files_below(folder: Path) -> list[Path]:
     paths: list[Path] = []
     for parent, folders, names in os.walk(folder):
         depth = len(Path(parent).relative_to(folder).parts)
-        # os.walk goes on only in the folders that stay in this list.
+        # os.walk visits only the folders that stay in this list.
         folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
         paths += [Path(parent, name) for name in names if ".json" in name]
     return sorted(path for path in paths if path.is_file())  # reading a pipe or a device would never end

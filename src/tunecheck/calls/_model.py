@@ -130,8 +130,8 @@ MAX_TEXT_DEPTH = MAX_DEPTH + 12
 MAX_VALUES = 200_000
 """Most values in the arguments of one call. Lists that contain the same list twice grow exponentially with depth."""
 
-_SHORT = 1 << 63
-"""Limit of the integers that surely have few enough digits."""
+_SAFE_INTEGERS = 1 << 63
+"""Integers below this size need no check of their number of digits."""
 
 MAX_CALLS = 1_000
 """Most calls in one reading, because the time for matching grows with the cube of their number."""
@@ -240,7 +240,7 @@ def _exact(value: object, budget: list[int], depth: int) -> JSON:
     """
     # Exact types first: a subclass is only converted at the end.
     kind = type(value)
-    if kind is str or value is None or kind is bool or (type(value) is int and -_SHORT < value < _SHORT):
+    if kind is str or value is None or kind is bool or (type(value) is int and abs(value) < _SAFE_INTEGERS):
         return value  # type: ignore[return-value]  # the most frequent cases
 
     if isinstance(value, (dict, list, tuple)):

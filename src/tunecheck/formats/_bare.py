@@ -87,7 +87,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         try:
             position = _take_candidate(body, candidate, attempt, read_text)
         except _NoCallError as error:
-            failures += int(error.costly)  # only attempts that read much text count
+            failures += int(error.costly)  # attempts that end at once do not count
             position = max(candidate.start() + 1, error.position)
             continue
 

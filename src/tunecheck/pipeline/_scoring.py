@@ -652,7 +652,7 @@ def as_failure(error: BaseException) -> Failure:
 
 @cache
 def _not_user_code() -> tuple[str, ...]:
-    """Return beginnings of file names of code that is not the user's: libraries, Tunecheck, and code without a file."""
+    """Return the beginnings of paths whose code is not the user's: libraries, Tunecheck, and code without a file."""
     import sysconfig  # only errors of users' code need it
 
     libraries = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}

@@ -213,7 +213,7 @@ def _passed_sentences(
         is_mixed = 0 < failures.simulated_answers < _count(summary.get("rows"))
         yield f"SIMULATED answers in {plural(failures.simulated_answers, unit)}." if is_mixed else f"{SIMULATED}."
 
-    # The first of an evaluator's figures is that of all rows.
+    # Each evaluator's first figure covers all rows, each later one a group.
     for name in _shown_evaluators(figures, metrics):
         yield _passed_sentence(figures[name][0], metrics, by_judge=manifest.evaluators[name].judge is not None)
 
