@@ -228,59 +228,89 @@ class CallBatches:
         """Hand all waiting calls over to threads, in batches of the current size."""
         waiting, self._waiting = [*self._waiting.items()], {}
         for first in range(0, len(waiting), self._size):
-            batch = dict(waiting[first : first + self._size])
+            batch = _Batch(dict(waiting[first : first + self._size]))
             task = asyncio.get_running_loop().create_task(self._run(batch, limit_s))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _run(self, batch: dict[Call[Any], asyncio.Future[None]], limit_s: float) -> None:
-        """Make a batch's calls in one thread. If a call is late, it fails, and other threads make the calls after it.
+    async def _run(self, batch: _Batch, limit_s: float) -> None:
+        """Make a batch's calls in one thread. A late call fails, and other threads make the calls after it."""
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
 
-        `batch` has each call with the future that ends its caller's wait; a caller that was cancelled has ended it.
-        """
-        calls = deque(batch)
+        def hand_on(next_check_s: float) -> None:
+            """Give the calls that the thread has not begun to other threads once it has begun one.
 
-        def begun() -> float | None:
-            """Return the start time of the call that is running now, or None."""
-            return next((call.begun for call in batch if not call.done()), None)
-
-        def hand_on() -> None:
-            """Give the calls that the thread has not begun to other threads; do nothing if it has begun none."""
-            if any(call.begun is not None for call in batch):
+            On a busy machine, the thread may begin later than the first check.
+            """
+            nonlocal timer
+            if batch.has_begun():
                 self._size = 1
-                with contextlib.suppress(IndexError):  # the thread takes calls from the queue at the same time
-                    while True:
-                        call = calls.popleft()
-                        self._waiting[call] = batch.pop(call)
+                self._waiting |= batch.take_rest()
                 self._start(limit_s)
+            else:
+                timer = loop.call_later(next_check_s, hand_on, 2 * next_check_s)
 
-        timer = asyncio.get_running_loop().call_later(_LONG_S, hand_on)
+        timer = loop.call_later(_LONG_S, hand_on, _LONG_S)
         try:
-            took_s = await self._threads.call(partial(_run_all, calls), limit_s, begun)
+            took_s = await self._threads.call(batch.run, limit_s, batch.current_start)
             self._size = min(2 * self._size, _LARGEST_BATCH) if took_s < _SHORT_S else 1
         except Exception as error:  # noqa: BLE001 - whatever is wrong, each caller gets it
             # If no call has begun, all threads hold late calls, and no call of the batch can be made.
-            hand_on()
-            for call, ended in batch.items():
-                if not call.done() and not ended.done():
-                    ended.set_exception(error)
+            timer.cancel()
+            if batch.has_begun():
+                hand_on(0)
+            batch.fail(error)
         timer.cancel()
+        batch.end_waits()
 
-        for ended in batch.values():
-            if not ended.done():
+
+class _Batch:
+    """Calls that one thread makes one after another."""
+
+    def __init__(self, ends: dict[Call[Any], asyncio.Future[None]]) -> None:
+        """`ends` has each call with the future that ends its caller's wait; a cancelled caller has ended it."""
+        self._ends = ends
+        self._queue = deque(ends)
+        """The calls that the thread has not taken yet."""
+
+    def run(self) -> float:
+        """Make the calls in this thread until none is left; return the seconds."""
+        begun = time.perf_counter()
+        with contextlib.suppress(IndexError):  # only `popleft` raises it: `run` keeps the errors of calls
+            while True:
+                self._queue.popleft().run()
+        return time.perf_counter() - begun
+
+    def has_begun(self) -> bool:
+        """Return True if the thread has begun a call."""
+        return any(call.begun is not None for call in self._ends)
+
+    def current_start(self) -> float | None:
+        """Return the start time of the call that is running now, or None."""
+        return next((call.begun for call in self._ends if not call.done()), None)
+
+    def take_rest(self) -> dict[Call[Any], asyncio.Future[None]]:
+        """Remove and return the calls that the thread has not taken, and end the waits for those that are done."""
+        rest: dict[Call[Any], asyncio.Future[None]] = {}
+        with contextlib.suppress(IndexError):  # the thread takes calls from the queue at the same time
+            while True:
+                call = self._queue.popleft()
+                rest[call] = self._ends.pop(call)
+        self.end_waits()
+        return rest
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error in the callers of all calls that are not done."""
+        for call, ended in self._ends.items():
+            if not call.done() and not ended.done():
+                ended.set_exception(error)
+
+    def end_waits(self) -> None:
+        """Let the callers of all calls that are done go on."""
+        for call, ended in self._ends.items():
+            if call.done() and not ended.done():
                 ended.set_result(None)
-
-
-def _run_all(calls: deque[Call[Any]]) -> float:
-    """Take the calls from the queue and run them in this thread, until the queue is empty; return the seconds.
-
-    The caller empties the queue if a call takes long.
-    """
-    begun = time.perf_counter()
-    with contextlib.suppress(IndexError):  # only `popleft` raises it: `run` keeps the errors of calls
-        while True:
-            calls.popleft().run()
-    return time.perf_counter() - begun
 
 
 async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None:

@@ -311,7 +311,8 @@ def test_a_call_that_hangs_after_many_short_ones_fails_alone(tmp_path: Path) -> 
     assert sorted(called) == [*range(300)]
 
 
-def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waiting", range(150, 158))
+def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path, waiting: int) -> None:
     all_called = threading.Event()
     called: list[int] = []
 
@@ -319,10 +320,10 @@ def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path) 
         called.append(n)
         if len(called) == 300:
             all_called.set()
-        return all_called.wait(60) if n == 150 else True
+        return all_called.wait(10) if n == waiting else True
 
     data = [{"n": n} for n in range(300)]
-    result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1})
+    result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1}, concurrency=4)
     assert column(result, "outputs.response") == [True] * 300
 
 
