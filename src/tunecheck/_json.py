@@ -19,7 +19,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -74,7 +74,7 @@ def loads(text: bytes | str) -> JSON:
     return value
 
 
-def loads_part(text: bytes, keys: Container[str]) -> JSON:
+def loads_part(text: bytes, keys: Collection[str]) -> JSON:
     """Read a JSON value. If it is a long object, parse only the values of `keys`, which is faster.
 
     Its other values stay JSON text (`msgspec.Raw`). A short text is parsed as a whole.
@@ -95,7 +95,9 @@ def loads_part(text: bytes, keys: Container[str]) -> JSON:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return loads(text)
 
-    return {key: loads(value) if key in keys else value for key, value in values.items()}  # type: ignore[misc]
+    row: dict[str, JSON] = values  # type: ignore[assignment]  # a value that was not asked for stays `Raw`
+    row |= {key: loads(values[key]) for key in keys if key in values}
+    return row
 
 
 def check_utf8(text: bytes) -> None:

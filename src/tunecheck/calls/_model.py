@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar, NoReturn
 
 from tunecheck._errors import ConfigurationError
@@ -430,8 +430,11 @@ def levels(value: JSON) -> Iterator[list[JSON]]:
     level = [value]
     while level:
         yield level
-        containers = (item for item in level if isinstance(item, (dict, list)))
-        level = [*chain.from_iterable(item.values() if isinstance(item, dict) else item for item in containers)]
+        inner: list[JSON] = []
+        for item in level:
+            if isinstance(item, (dict, list)):
+                inner += item.values() if isinstance(item, dict) else item
+        level = inner
 
 
 def _is_deeper(value: JSON, most: int) -> bool:

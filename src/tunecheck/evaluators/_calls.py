@@ -310,9 +310,11 @@ def _sum_properties(rows: Iterable[Mapping[str, JSON]], metric: str) -> Counter[
     for row in rows:
         # A row that was not judged has no properties.
         for name, value in jsontext.object_or_empty(row.get(f"{metric}_properties")).items():
-            inner = {f"{name}.{key}": count for key, count in value.items()} if isinstance(value, Mapping) else {}
-            for full_name, count in (inner or {name: value}).items():
-                total[full_name] += int(count) if isinstance(count, (int, float)) else 0
+            if isinstance(value, (int, float)):
+                total[name] += int(value)
+            elif isinstance(value, dict):
+                for key, count in value.items():
+                    total[f"{name}.{key}"] += int(count) if isinstance(count, (int, float)) else 0
     return total
 
 

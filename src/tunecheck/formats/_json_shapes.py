@@ -12,6 +12,7 @@ Definitions of tools look like calls, but have no arguments. `read_calls` passes
 of texts pass JSON inside texts to `take_value`. Endpoints read replies with the functions for messages.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -457,10 +458,7 @@ class CallShape:
     ambiguous: bool = False
 
     def matches(self, item: _Object) -> bool:
-        """Return whether the object is a call in this shape."""
-        if self.type is not None and item.get("type") != self.type:
-            return False
-
+        """Return whether the object, which has the shape's type if there is one, is a call in this shape."""
         inner: Any = item
         for key in self.inside:
             inner = inner.get(key)
@@ -554,9 +552,17 @@ _KEYS = frozenset(key for key, _ in _BY_KEY)
 
 def shape_of(item: _Object) -> CallShape | None:
     """Return the shape of an object that is one call, or None if it is something else."""
-    if _KEYS.isdisjoint(item):
-        return None
-    return next((shape for key, shape in _BY_KEY if key in item and shape.matches(item)), None)
+    item_type = item.get("type")
+    for shape in _shapes_with_keys(_KEYS.intersection(item)):
+        if (shape.type is None or shape.type == item_type) and shape.matches(item):
+            return shape
+    return None
+
+
+@functools.cache
+def _shapes_with_keys(keys: frozenset[str]) -> tuple[CallShape, ...]:
+    """Return the shapes whose objects have one of these keys, which are some of `_KEYS`, in order of priority."""
+    return tuple(shape for key, shape in _BY_KEY if key in keys)
 
 
 # -- calls with unusual keys or without keys, which are accepted only if their name is a known tool:

@@ -531,6 +531,12 @@ class ReadCallsCount:
 _MOST_BYTES = 16 << 20
 """Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
 
+_PLAIN_TYPES = frozenset({str, bool, type(None)})
+"""Types whose values are JSON; a float may be NaN, and an integer may be too long."""
+
+_MOST_FLAT = 100
+"""Entries of an object, and characters of their keys, that need no measuring."""
+
 
 def as_output(result: object, name: str) -> Output | Partial:
     """Return an evaluator's result as plain data: a mapping unchanged, a number under the evaluator's `name`.
@@ -549,9 +555,12 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     # The common case first: most values are plain already.
     for key, value in values.items():
-        is_plain = len(value) <= _MOST_BYTES if type(value) is str else _is_plain_number(value)
-        if type(key) is str and (is_plain or value is None or type(value) is bool):
-            output[key] = cast("JSON", value)
+        is_plain = type(value) in _PLAIN_TYPES or _is_plain_number(value)
+        if type(key) is str and is_plain and (type(value) is not str or len(value) <= _MOST_BYTES):
+            output[key] = value  # type: ignore[assignment]  # it is plain: a cast takes longer than the assignment
+            continue
+        if type(key) is str and _is_flat(value):
+            output[key] = dict(cast("dict[str, JSON]", value))
             continue
 
         try:
@@ -630,6 +639,16 @@ def _is_plain_number(value: object) -> bool:
     if type(value) is float:
         return math.isfinite(value)
     return type(value) is int and value.bit_length() <= 64
+
+
+def _is_flat(value: object) -> bool:
+    """Return True for an object of a few numbers, such as the counts of a verdict's properties."""
+    if type(value) is not dict or len(value) > _MOST_FLAT:
+        return False
+    for key, item in value.items():
+        if type(key) is not str or len(key) > _MOST_FLAT or not _is_plain_number(item):
+            return False
+    return True
 
 
 # -- an exception of user code, as a row's error

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -151,7 +151,7 @@ class ResultsFile(msgspec.Struct):
     path: Path
 
     def records(
-        self, numbers: Sequence[int] | None = None, columns: Container[str] | None = None
+        self, numbers: Sequence[int] | None = None, columns: Collection[str] | None = None
     ) -> Iterator[ResultRow]:
         """Yield all rows, or those with these numbers (from 0, rising).
 
