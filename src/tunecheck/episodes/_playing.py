@@ -19,7 +19,7 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._dialects import registered_constants
-from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state, leaves
+from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
@@ -179,13 +179,14 @@ class Attempt:
 
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
-    for leaf in leaves(value):
-        # A call may stand inside an argument of another call, as in `send(text=cat('a.txt'))`.
-        if isinstance(leaf, FunctionCall) and _holds_unwritable(leaf.arguments):
-            return True
-        if isinstance(leaf, float) and not math.isfinite(leaf):
-            return True
-    return False
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    # A call may stand inside an argument of another call, as in `send(text=cat('a.txt'))`.
+    if isinstance(value, FunctionCall):
+        value = value.arguments
+    if isinstance(value, dict):
+        return any(map(_holds_unwritable, value.values()))
+    return isinstance(value, (list, tuple, set, frozenset)) and any(map(_holds_unwritable, value))
 
 
 class Player:

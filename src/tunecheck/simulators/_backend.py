@@ -137,12 +137,15 @@ class Simulator:
 
 
 _NESTED = (list, dict)
+_SCALAR_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
 def copy_json(value: _Value) -> _Value:
     """Return a copy of JSON data that shares no list or object with the original."""
     # A call for each text and number would take most of the time.
     if isinstance(value, list):
+        if _SCALAR_TYPES.issuperset(map(type, value)):  # long lists of texts need no look at each item in Python
+            return value.copy()  # type: ignore[return-value]
         return [copy_json(item) if isinstance(item, _NESTED) else item for item in value]  # type: ignore[return-value]
     if isinstance(value, dict):
         copied = {key: copy_json(item) if isinstance(item, _NESTED) else item for key, item in value.items()}
@@ -451,14 +454,16 @@ class Backend:
 
         try:
             arguments: Mapping[str, JSON] = call.arguments
-            if any(holds_calls(value) for value in arguments.values()):
+            if any(map(holds_calls, arguments.values())):
                 arguments = {name: self._make_argument(value) for name, value in arguments.items()}
 
             # "0", "1", … are positional arguments, unless a parameter has this name.
-            count = 0 if "0" in operation.parameters else positional_count(call.arguments)
-            keys = [str(position) for position in range(count)]
-            named = {name: value for name, value in arguments.items() if name not in keys} if keys else arguments
-            bound = operation.bind([arguments[key] for key in keys], named)
+            if "0" not in arguments or "0" in operation.parameters:
+                bound = operation.bind((), arguments)
+            else:
+                keys = [str(position) for position in range(positional_count(call.arguments))]
+                named = {name: value for name, value in arguments.items() if name not in keys}
+                bound = operation.bind([arguments[key] for key in keys], named)
 
             value = self._perform(owner, operation, bound)
             failed = isinstance(value, dict) and value.get("error") not in (None, False)
