@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -422,6 +421,8 @@ class _Table(msgspec.Struct, frozen=True):
 @cache
 def _table() -> _Table:
     """Return the causes and fault titles of the core, read once from codes.toml."""
+    import tomllib  # imported on use: a worker process names no causes
+
     text = files(__package__).joinpath("codes.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), _Table)
 
@@ -536,6 +537,8 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     An entry has alternatives (`any`) and the pattern around them (`around`, with `{any}` in their place). `{word}` in
     an alternative is replaced by the spellings of this word in the table `words`.
     """
+    import tomllib
+
     table = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
     words, compiled = table.pop("words"), {}
 

@@ -12,7 +12,6 @@ Values beyond the limits below are reported as problems. Arguments are read exac
 | NaN, Infinity              | error | null                                        |
 """
 
-import html
 import json
 import math
 import re
@@ -362,8 +361,10 @@ def arguments_problem(arguments: str) -> tuple[str, str | None] | None:
     except CutOffError:
         return "bad_arguments.pieces", "the arguments are cut off"
     except UnreadableError:
+        from html import unescape  # imported here because it loads a table of all entity names
+
         # HTML's entities, or a byte order mark, around readable JSON
-        unescaped = html.unescape(arguments).removeprefix("\ufeff")
+        unescaped = unescape(arguments).removeprefix("\ufeff")
         is_garbled = unescaped != arguments and isinstance(value_of(unescaped), dict)
         return "garbled_text" if is_garbled else "bad_arguments", None
     if not isinstance(value, dict):

@@ -19,7 +19,6 @@ import base64
 import bisect
 import contextlib
 import functools
-import html
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -330,7 +329,9 @@ def _unescape(escape: re.Match[str]) -> str:
     if escape["url"]:
         return bytes.fromhex(escape["url"].replace("%", "")).decode("utf-8", "replace")
     if escape["html"]:
-        return html.unescape(escape["html"])
+        from html import unescape  # imported here because it loads a table of all entity names
+
+        return unescape(escape["html"])
     code = escape["unicode"] or escape["hex"]
     return chr(int(code, 16)) if code else escape["mark"] or ""
 

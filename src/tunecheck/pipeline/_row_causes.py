@@ -23,7 +23,6 @@ in codes.toml, so it is the row's cause.
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -551,8 +550,10 @@ def _is_garbled(fault: Fault) -> bool:
     if actual.isascii() and _SIGNS_OF_GARBLING.isdisjoint(actual):
         return actual in expected
 
+    from html import unescape  # imported here because it loads a table of all entity names
+
     # The argument after the reversal of each kind of error: HTML escapes, a token, JSON escapes, a wrong decoding.
-    undone = [html.unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
+    undone = [unescape(actual), _TOKEN.sub("", actual), value_of(f'"{actual}"'), value_of(actual)]
     for codec in ("latin-1", "cp1252"):
         with suppress(UnicodeError):
             undone.append(actual.encode(codec).decode())
