@@ -261,6 +261,8 @@ class Target(UserCalls, ABC):
     """Maximum number of concurrent answers, if the target has a limit."""
     columns: frozenset[str] | None = None
     """The columns of the answers, if they are known beforehand."""
+    pure: bool = False
+    """True if no row is changed and each answer is a new dict of JSON values, so the run copies neither."""
     answers_can_be_reused: bool = True
     """True if a new run can reuse single answers of another run; False if the answers form one long conversation."""
     evaluators_may_change: bool = False

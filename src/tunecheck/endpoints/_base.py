@@ -165,13 +165,13 @@ class Completion:
         """
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
         columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
-        columns["usage"] = self.usage.as_json()
+        columns |= {"usage": self.usage.as_json(), "latency_ms": self.latency_ms, "finish_reason": self.finish_reason}
+        columns |= {"request_id": self.request_id, "simulated": self.simulated}
 
         # The columns of SOME_COLUMNS without a value would make each row longer.
-        for name in ("latency_ms", "finish_reason", "request_id", "simulated", *SOME_COLUMNS):
+        for name in SOME_COLUMNS:
             value: JSON = getattr(self, name)
-            has_value = value is not None and value is not False and value != ""
-            if has_value or name not in SOME_COLUMNS:
+            if value is not None and value is not False and value != "":
                 columns[name] = value
         return columns
 
@@ -258,6 +258,7 @@ class Endpoint(UserCalls, ABC):
     `depends_on_row`: answers depend on more of the row than messages, tools and parameters.
     `concurrency`: the maximum number of concurrent calls, or None for no limit.
     `limits_concurrency`: the endpoint enforces that limit itself.
+    `pure`: it changes no request, and its answers are read from JSON, so the run copies neither.
     `sent_back`: when a conversation sends the model its own reasoning back: within the turn, in all turns, or never.
     `profile`: the model family named by `format`. `tools_as_text`: the prompt describes the tools.
     `facts`: the parameters and formats that the API has refused so far.
@@ -273,6 +274,7 @@ class Endpoint(UserCalls, ABC):
     answers_single_questions: ClassVar[bool] = True
     """False for an endpoint that only runs whole conversations; `check` cannot send it a single question."""
     limits_concurrency: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
     sent_back: SentBack = "turn"

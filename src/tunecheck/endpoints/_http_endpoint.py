@@ -124,6 +124,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     scope: ClassVar[str | None] = None
     text_answers: ClassVar[bool] = False
     limits_concurrency: ClassVar[bool] = True
+    pure: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
     _model: str | None = None
     _model_names: tuple[str, ...] = ()

@@ -166,7 +166,7 @@ class Redactor:
             ValueError: the data is nested too deeply.
         """
         texts: list[str] = []
-        _add_texts(value, texts)
+        _add_texts([value], texts, -1)
         # One search in all texts is enough for most answers: they repeat no secret, so `_mask` returns the same object.
         # A secret of digits is looked for in all numbers, too: a number may show it rounded or without leading zeros.
         text = "\n".join(texts)
@@ -190,18 +190,22 @@ ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
 
 
-def _add_texts(value: JSON, texts: list[str], depth: int = 0) -> None:
-    """Add the keys and texts at all levels of a value to `texts`; raise ValueError if it is nested too deeply."""
-    if isinstance(value, str):
-        texts.append(value)
-    elif isinstance(value, (dict, list)):
-        if depth > MAX_DEPTH:
-            raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
-        if isinstance(value, dict):
-            texts.extend(value)
-        for item in value.values() if isinstance(value, dict) else value:
-            if item is not None:
-                _add_texts(item, texts, depth + 1)
+def _add_texts(value: dict[str, JSON] | list[JSON], texts: list[str], depth: int) -> None:
+    """Add the keys and texts at all levels of an object or list to `texts`; `depth` is its level in the whole value.
+
+    Raises:
+        ValueError: the value is nested too deeply.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
+    if isinstance(value, dict):
+        texts.extend(value)
+    # A call for each text and number would take most of the time.
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, (dict, list)):
+            _add_texts(item, texts, depth + 1)
 
 
 def _forms(text: str) -> Iterator[str]:

@@ -97,6 +97,7 @@ class EndpointTarget(EndpointTargetBase):
         """
         super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
+        self.pure = endpoint.pure
         self.columns = frozenset([*base.Completion().columns(), *base.SOME_COLUMNS, base.UNPARSED])
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))

@@ -363,11 +363,13 @@ class Engine:
         recorded = self.cached.steps(row.index, input_hash)
         journal_part = partial(self.journal.step, row.index, row.id, input_hash)
         context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self.calls)
-        values = cast("Mapping[str, JSON]", private_copies(row.values))  # the target may change it
-        async with self.calls.of_target(target, row) as charge:
+        private = row
+        if not target.pure:  # it may change the row's values
+            values = cast("Mapping[str, JSON]", private_copies(row.values))
             private = Row(row.index, row.id, values, row.fingerprint)
-            answer = plain(dict(await target.answer(private, context)), path="answer")
-            assert isinstance(answer, dict)
+        async with self.calls.of_target(target, row) as charge:
+            output = dict(await target.answer(private, context))
+            answer = cast("dict[str, JSON]", output if target.pure else plain(output, path="answer"))
             # First the journal, then the cost: an answer that is paid for must not be lost.
             self.journal.answer(row.index, row.id, input_hash, answer)
             charge(answer)
