@@ -421,7 +421,7 @@ class _Table(msgspec.Struct, frozen=True):
 @cache
 def _table() -> _Table:
     """Return the causes and fault titles of the core, read once from codes.toml."""
-    import tomllib  # imported on use: a worker process names no causes
+    import tomllib  # imported here, because worker processes do not need it
 
     text = files(__package__).joinpath("codes.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), _Table)

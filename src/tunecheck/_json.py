@@ -226,11 +226,14 @@ _Steps: TypeAlias = "tuple[object, _Steps | None]"
 """A path as linked steps, the last step first; converted to text only for an error."""
 
 
-_ALWAYS_PLAIN = frozenset({str, bool, type(None)})
+ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 """Types whose values are all JSON. A float may be NaN, and an integer may be too long.
 
 Most values have one of these types, so `plain` does not call itself for them, which would take most of its time.
 """
+
+SCALAR_TYPES = ALWAYS_PLAIN | {int, float}
+"""Types of JSON values that contain no other values, so that a copy may share them."""
 
 
 def _plain(value: object, path: _Steps, depth: int) -> JSON:
@@ -239,7 +242,7 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
     Raises:
         TypeError: a part has no JSON form.
     """
-    if type(value) in _ALWAYS_PLAIN:
+    if type(value) in ALWAYS_PLAIN:
         return value  # type: ignore[return-value]
 
     if depth > MAX_DEPTH:
@@ -253,14 +256,14 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
     if isinstance(value, dict):
         return {
             key if type(key) is str else _key(key, path): (
-                item if type(item) in _ALWAYS_PLAIN else _plain(item, (key, path), depth + 1)
+                item if type(item) in ALWAYS_PLAIN else _plain(item, (key, path), depth + 1)
             )
             for key, item in value.items()
         }
 
     if isinstance(value, (list, tuple)):
         return [
-            item if type(item) in _ALWAYS_PLAIN else _plain(item, (index, path), depth + 1)
+            item if type(item) in ALWAYS_PLAIN else _plain(item, (index, path), depth + 1)
             for index, item in enumerate(value)
         ]
 

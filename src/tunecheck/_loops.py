@@ -238,40 +238,40 @@ class CallBatches:
         loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle
 
-        def hand_on(next_check_s: float) -> None:
-            """Give the calls that the thread has not begun to other threads once it has begun one.
-
-            On a busy machine, the thread may begin later than the first check.
-            """
+        def hand_on_if_begun(next_check_s: float) -> None:
+            """Hand on if the thread has begun a call; else check again later, because the machine may be busy."""
             nonlocal timer
             if batch.has_begun():
-                self._size = 1
-                self._waiting |= batch.take_rest()
-                self._start(limit_s)
+                self._hand_on(batch, limit_s)
             else:
-                timer = loop.call_later(next_check_s, hand_on, 2 * next_check_s)
+                timer = loop.call_later(next_check_s, hand_on_if_begun, 2 * next_check_s)
 
-        timer = loop.call_later(_LONG_S, hand_on, _LONG_S)
+        timer = loop.call_later(_LONG_S, hand_on_if_begun, _LONG_S)
         try:
             took_s = await self._threads.call(batch.run, limit_s, batch.current_start)
             self._size = min(2 * self._size, _LARGEST_BATCH) if took_s < _SHORT_S else 1
         except Exception as error:  # noqa: BLE001 - whatever is wrong, each caller gets it
             # If no call has begun, all threads hold late calls, and no call of the batch can be made.
-            timer.cancel()
             if batch.has_begun():
-                hand_on(0)
+                self._hand_on(batch, limit_s)
             batch.fail(error)
         timer.cancel()
-        batch.end_waits()
+        batch.wake_callers()
+
+    def _hand_on(self, batch: _Batch, limit_s: float) -> None:
+        """Let other threads make the calls that the batch's thread has not taken, one call in each thread."""
+        self._size = 1
+        self._waiting |= batch.take_rest()
+        self._start(limit_s)
 
 
 class _Batch:
     """Calls that one thread makes one after another."""
 
-    def __init__(self, ends: dict[Call[Any], asyncio.Future[None]]) -> None:
-        """`ends` has each call with the future that ends its caller's wait; a cancelled caller has ended it."""
-        self._ends = ends
-        self._queue = deque(ends)
+    def __init__(self, callers: dict[Call[Any], asyncio.Future[None]]) -> None:
+        """`callers` maps each call to the future that its caller awaits."""
+        self._callers = callers
+        self._queue = deque(callers)
         """The calls that the thread has not taken yet."""
 
     def run(self) -> float:
@@ -284,33 +284,33 @@ class _Batch:
 
     def has_begun(self) -> bool:
         """Return True if the thread has begun a call."""
-        return any(call.begun is not None for call in self._ends)
+        return any(call.begun is not None for call in self._callers)
 
     def current_start(self) -> float | None:
         """Return the start time of the call that is running now, or None."""
-        return next((call.begun for call in self._ends if not call.done()), None)
+        return next((call.begun for call in self._callers if not call.done()), None)
 
     def take_rest(self) -> dict[Call[Any], asyncio.Future[None]]:
-        """Remove and return the calls that the thread has not taken, and end the waits for those that are done."""
+        """Remove and return the calls that the thread has not taken; wake the callers of calls that are done."""
         rest: dict[Call[Any], asyncio.Future[None]] = {}
         with contextlib.suppress(IndexError):  # the thread takes calls from the queue at the same time
             while True:
                 call = self._queue.popleft()
-                rest[call] = self._ends.pop(call)
-        self.end_waits()
+                rest[call] = self._callers.pop(call)
+        self.wake_callers()
         return rest
 
     def fail(self, error: Exception) -> None:
-        """Raise an error in the callers of all calls that are not done."""
-        for call, ended in self._ends.items():
-            if not call.done() and not ended.done():
-                ended.set_exception(error)
+        """Pass an error to the callers of all calls that are not done."""
+        for call, awaited in self._callers.items():
+            if not call.done() and not awaited.done():
+                awaited.set_exception(error)
 
-    def end_waits(self) -> None:
-        """Let the callers of all calls that are done go on."""
-        for call, ended in self._ends.items():
-            if call.done() and not ended.done():
-                ended.set_result(None)
+    def wake_callers(self) -> None:
+        """Wake the callers of all calls that are done; a caller that was cancelled no longer waits."""
+        for call, awaited in self._callers.items():
+            if call.done() and not awaited.done():
+                awaited.set_result(None)
 
 
 async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None:

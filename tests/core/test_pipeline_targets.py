@@ -311,8 +311,11 @@ def test_a_call_that_hangs_after_many_short_ones_fails_alone(tmp_path: Path) -> 
     assert sorted(called) == [*range(300)]
 
 
+@pytest.mark.parametrize("concurrency", [4, None])
 @pytest.mark.parametrize("waiting", range(150, 158))
-def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path, waiting: int) -> None:
+def test_a_call_that_waits_after_many_short_ones_holds_no_other(
+    tmp_path: Path, waiting: int, concurrency: int | None
+) -> None:
     all_called = threading.Event()
     called: list[int] = []
 
@@ -320,10 +323,10 @@ def test_a_call_that_waits_after_many_short_ones_holds_no_other(tmp_path: Path, 
         called.append(n)
         if len(called) == 300:
             all_called.set()
-        return all_called.wait(10) if n == waiting else True
+        return all_called.wait(60) if n == waiting else True
 
     data = [{"n": n} for n in range(300)]
-    result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1}, concurrency=4)
+    result = run(tmp_path, data, target=answer, evaluators={"e": lambda response: 1}, concurrency=concurrency)
     assert column(result, "outputs.response") == [True] * 300
 
 

@@ -164,9 +164,16 @@ class Completion:
         Columns of SOME_COLUMNS without a value are left out.
         """
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
-        columns: dict[str, JSON] = {"response": calls or self.text, "text": self.text, "tool_calls": calls or None}
-        columns |= {"usage": self.usage.as_json(), "latency_ms": self.latency_ms, "finish_reason": self.finish_reason}
-        columns |= {"request_id": self.request_id, "simulated": self.simulated}
+        columns: dict[str, JSON] = {
+            "response": calls or self.text,
+            "text": self.text,
+            "tool_calls": calls or None,
+            "usage": self.usage.as_json(),
+            "latency_ms": self.latency_ms,
+            "finish_reason": self.finish_reason,
+            "request_id": self.request_id,
+            "simulated": self.simulated,
+        }
 
         # The columns of SOME_COLUMNS without a value would make each row longer.
         for name in SOME_COLUMNS:

@@ -166,7 +166,7 @@ class Redactor:
             ValueError: the data is nested too deeply.
         """
         texts: list[str] = []
-        _add_texts([value], texts, -1)
+        _add_texts([value], texts, -1)  # the list around the value is no level of it
         # One search in all texts is enough for most answers: they repeat no secret, so `_mask` returns the same object.
         # A secret of digits is looked for in all numbers, too: a number may show it rounded or without leading zeros.
         text = "\n".join(texts)

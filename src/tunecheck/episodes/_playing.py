@@ -179,6 +179,7 @@ class Attempt:
 
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
+    # Without `leaves`, whose generators take longer: each call of a conversation comes here.
     if isinstance(value, float):
         return not math.isfinite(value)
     # A call may stand inside an argument of another call, as in `send(text=cat('a.txt'))`.

@@ -364,7 +364,7 @@ class Engine:
         journal_part = partial(self.journal.step, row.index, row.id, input_hash)
         context = CallContext(self.plan.run_id, row.id, key, recorded, journal_part, self.plan.folder, self.calls)
         private = row
-        if not target.pure:  # it may change the row's values
+        if not target.pure:  # the target may change the row's values
             values = cast("Mapping[str, JSON]", private_copies(row.values))
             private = Row(row.index, row.id, values, row.fingerprint)
         async with self.calls.of_target(target, row) as charge:

@@ -37,7 +37,18 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
 from tunecheck._files import CallsRead, Failure, MetricEntry
-from tunecheck._json import JSON, MISSING, Missing, ValuePath, content_hash, dumps, find_value, plain
+from tunecheck._json import (
+    ALWAYS_PLAIN,
+    JSON,
+    MISSING,
+    SCALAR_TYPES,
+    Missing,
+    ValuePath,
+    content_hash,
+    dumps,
+    find_value,
+    plain,
+)
 from tunecheck._loops import end_if_forked
 from tunecheck.calls._model import decode_calls
 from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
@@ -349,11 +360,8 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
     Other objects (in a row made in memory) are not copied.
     """
-    return {name: value if type(value) in _SCALARS else _copy_nested(value, 0) for name, value in arguments.items()}
+    return {name: value if type(value) in SCALAR_TYPES else _copy_nested(value, 0) for name, value in arguments.items()}
 
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Types whose values cannot be changed, so they need no copy."""
 
 _DEEPEST_COPY = 200
 """Maximum depth of nested values that are copied, so that no value exceeds Python's recursion limit."""
@@ -531,11 +539,8 @@ class ReadCallsCount:
 _MOST_BYTES = 16 << 20
 """Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
 
-_PLAIN_TYPES = frozenset({str, bool, type(None)})
-"""Types whose values are JSON; a float may be NaN, and an integer may be too long."""
-
 _MOST_FLAT = 100
-"""Entries of an object, and characters of their keys, that need no measuring."""
+"""Maximum number of entries of an object, and of characters of each key, whose size need not be measured."""
 
 
 def as_output(result: object, name: str) -> Output | Partial:
@@ -555,9 +560,9 @@ def as_output(result: object, name: str) -> Output | Partial:
 
     # The common case first: most values are plain already.
     for key, value in values.items():
-        is_plain = type(value) in _PLAIN_TYPES or _is_plain_number(value)
+        is_plain = type(value) in ALWAYS_PLAIN or _is_plain_number(value)
         if type(key) is str and is_plain and (type(value) is not str or len(value) <= _MOST_BYTES):
-            output[key] = value  # type: ignore[assignment]  # it is plain: a cast takes longer than the assignment
+            output[key] = value  # type: ignore[assignment]  # `is_plain` checked it; a cast would take longer
             continue
         if type(key) is str and _is_flat(value):
             output[key] = dict(cast("dict[str, JSON]", value))
@@ -642,7 +647,7 @@ def _is_plain_number(value: object) -> bool:
 
 
 def _is_flat(value: object) -> bool:
-    """Return True for an object of a few numbers, such as the counts of a verdict's properties."""
+    """Return True if the value is a small object that contains only numbers, such as the counts in properties."""
     if type(value) is not dict or len(value) > _MOST_FLAT:
         return False
     for key, item in value.items():
