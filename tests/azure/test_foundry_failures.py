@@ -1,6 +1,7 @@
 """Every step fails in every way: the error says which and why, and a repeat ends with one run in the portal."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,13 @@ def test_the_command_to_go_on_with_works_for_a_simulated_run_too(fake: Fake, tmp
     fake.failures["create"] = Failure(403)
     with pytest.raises(UploadError, match=r"continue with: tunecheck upload \S+ --project \S+ --allow-simulated$"):
         uploader(fake.project, allow_simulated=True).upload(run)
+
+
+def test_the_command_to_go_on_with_names_the_projects_file_which_may_name_the_resource_manager(
+    fake: Fake, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "project.json"
+    file.write_text(json.dumps(fake.hub))
+    fake.failures["create run"] = Failure(403)
+    with pytest.raises(UploadError, match=rf"continue with: tunecheck upload \S+ --project {re.escape(str(file))}$"):
+        uploader(file).upload(run)

@@ -61,11 +61,14 @@ class FoundryUploader(Uploader):
         if api is not None and isinstance(self.project, HubProject):
             raise ConfigurationError("a project in a hub has no evals API; give the endpoint of a Foundry project")
 
-        # The record of uploads has one entry per destination: a project's two APIs have one each.
         self._evals = api == EVALS
         text = self.project.text if isinstance(self.project, HubProject) else self.project
+        # The project as the user named it: a file may also name the resource manager, which `text` omits.
+        named = str(project).strip() if isinstance(project, (str, Path)) else text
+        option = ("--project", named, *(("--foundry", EVALS) if self._evals else ()))
+
+        # The record of uploads has one entry per destination: a project's two APIs have one each.
         destination = f"{self.project} {EVALS}" if self._evals else str(self.project)
-        option = ("--project", text, *(("--foundry", EVALS) if self._evals else ()))
         super().__init__(destination, option, allow_simulated=allow_simulated)
 
         if credential is not None and not callable(getattr(credential, "get_token", None)):
@@ -107,8 +110,7 @@ class FoundryUploader(Uploader):
         if isinstance(project, HubProject):
             return HubUpload(project, service, record, contents)
 
-        kind = EvalsUpload if self._evals else FoundryUpload
-        return kind(project, service, record, contents)
+        return (EvalsUpload if self._evals else FoundryUpload)(project, service, record, contents)
 
 
 def _default_credential() -> object:
