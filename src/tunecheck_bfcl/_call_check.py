@@ -100,7 +100,7 @@ def _leaderboard_verdict(row: Columns, result: object, mode: CallMode, names: Na
         rules = LeaderboardRules(language, dotted=_expects_dots(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
-        return failed_row("checker_crash", f"the leaderboard's checker fails on this row: {error}")
+        return failed_row("checker_crash", f"the leaderboard's checker crashes on this row: {error}")
 
 
 def _expects_dots(names: Names, mode: CallMode, calls: Sequence[Call], function_names: Iterable[str]) -> bool:
@@ -149,7 +149,7 @@ def _failure(check: object, calls: Sequence[Call], row: Columns, rules: Leaderbo
         return failed_row(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
 
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
-    return rules.failure(calls[0], answers[0], CallSignature.read(document))
+    return rules.failure(calls[0], answers[0], CallSignature.read(document, answers[0].name))
 
 
 def _unordered_failure(
@@ -166,7 +166,7 @@ def _unordered_failure(
     # Positions of the calls that no answer has taken yet.
     free = list(range(len(calls)))
     for answer in answers:
-        signature = CallSignature.read(documents.get(answer.name))
+        signature = CallSignature.read(documents.get(answer.name), answer.name)
         failures = [(position, rules.failure(calls[position], answer, signature)) for position in free]
 
         fitting = next((position for position, failure in failures if failure is None), None)
@@ -189,7 +189,7 @@ def _documents(row: Columns) -> dict[str, object]:
     """
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
-        raise UnusableAnswerError("the columns `functions` and `declared` must be lists of function definitions")
+        raise UnusableAnswerError(f"`functions` (or `declared`, `tools`) must be a list, not {value_text(listed, 60)}")
 
     # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]
@@ -205,7 +205,7 @@ def _expected_calls(row: Columns) -> list[ExpectedCall]:
     """
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
-        raise UnusableAnswerError("the column `ground_truth` has no expected call")
+        raise UnusableAnswerError(f"`ground_truth` must be a list of expected calls, not {value_text(truth, 60)}")
     return [ExpectedCall.read(answer) for answer in truth]
 
 
@@ -235,7 +235,7 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
             _check_passable(answer, documents)
         return _strict_failure(decoded, answers, documents, language) or _PASSED
     except UnusableAnswerError as error:
-        return RowVerdict(None, INVALID_ENTRY, message=f"no answer can pass this row: {error}")
+        return RowVerdict(None, INVALID_ENTRY, message=f"not scored, because no answer can pass this row: {error}")
 
 
 def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinitions) -> Reading:
@@ -312,14 +312,12 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
 
 def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the expected function can pass."""
-    signature = CallSignature.read(documents.get(answer.name), lenient=True)
+    signature = CallSignature.read(documents.get(answer.name), answer.name, lenient=True)
 
     # A call must have every required argument, and an argument without a possible value is always wrong.
     for name in signature.required_names():
         if name not in answer.arguments:
-            raise UnusableAnswerError(
-                f"the ground truth has no value for the required argument {value_text(name)} of {answer.name}"
-            )
+            raise UnusableAnswerError(f"`ground_truth` lacks the required argument {value_text(name)} of {answer.name}")
 
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required

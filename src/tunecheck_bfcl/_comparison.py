@@ -281,7 +281,7 @@ def find_scores(path: Path) -> BfclScores | None:
     files: dict[str, Path] = {}
     for file, category in scored.items():
         if category in files:
-            raise DataError(f"{files[category]} and {file} both have scores of {category}; give the folder of one")
+            raise DataError(f"{files[category]} and {file} both have scores of {category}; remove one")
         files[category] = file
 
         summary = file.with_name("summary.json")
@@ -343,7 +343,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
-        raise DataError(f"{path}: line 1 has no counts, so the file is not a score file of BFCL")
+        raise DataError(f"{path}, line 1: `total_count` and `correct_count` must be integers; score the results again")
 
     reasons: dict[str, str | None] = {}
     for name, value in _unique_records(path, lines, category):
@@ -356,13 +356,13 @@ def _scored_rows(path: Path, category: str) -> Rows:
     # A file that was cut off would make failed rows count as passed.
     if len(reasons) != total - correct:
         counted = total - correct
-        raise DataError(f"{path}: line 1 counts {counted} failed rows, but {len(reasons)} follow; write the file again")
+        raise DataError(f"{path}, line 1 counts {counted} failed rows, but {len(reasons)} follow; score the rows again")
 
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
-        difference = f"the row {unknown[0]!r} is missing" if unknown else f"it has {len(answers)} rows, not {total}"
-        raise DataError(f"{_result_file(path)} does not belong to {path}: {difference}")
+        lacks = f"lacks the row {unknown[0]!r} of" if unknown else f"has {len(answers)} rows, not the {total} of"
+        raise DataError(f"{_result_file(path)} {lacks} {path}; score the result file again")
 
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 
@@ -390,7 +390,7 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
     for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
-            raise DataError(f"{path}: line {number} must have an `id` that is text")
+            raise DataError(f"{path}, line {number}: `id` must be text; correct the line")
         name = row_id(name, category)
         counts[name] += 1
         unique_id = name if counts[name] == 1 else f"{name} ({counts[name]})"

@@ -94,7 +94,8 @@ def decode_text(text: str) -> list[dict[str, object]]:
     except UndecodableError:
         raise
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
-        raise UndecodableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
+        reason = " ".join(str(error).replace("<unknown>, ", "").split())  # CPython's name of a source without a file
+        raise UndecodableError(reason[:200] or type(error).__name__) from None
 
 
 def _parse(text: str) -> ast.expr:
@@ -109,7 +110,7 @@ def _parse(text: str) -> ast.expr:
 
     braces = text.count("{")
     if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
-        raise UndecodableError(f"the text with calls has an f-string and {braces} braces; parsing takes too long")
+        raise UndecodableError(f"the text with calls has an f-string and {braces} braces; parsing would take too long")
 
     # The leaderboard strips a code fence's marks, then adds brackets, then strips quotes, in this order.
     text = text.strip("`\n ")
@@ -177,7 +178,8 @@ def _value(node: ast.expr | None) -> object:
             return _call(node)
         case ast.Subscript(value=value, slice=index):  # x[0]
             return f"{ast.unparse(value)}[{ast.unparse(index)}]"
-    raise UndecodableError(f"an argument is not a literal: {type(node).__name__}")
+    # A key is None in {**x}.
+    raise UndecodableError(f"an argument contains {ast.unparse(node)[:60] if node else '**'}, which is not a literal")
 
 
 def decode_text_as_bfcl(text: str) -> Reading:
@@ -330,7 +332,7 @@ def _decode_call(item: object) -> object:
         UndecodableError: the item is not an object, or its arguments are not JSON.
     """
     if not isinstance(item, dict) or not item:
-        raise UndecodableError("an item of the list is not a call, such as {name: arguments}")
+        raise UndecodableError("an item of the list is not a call {name: arguments}")
     name, arguments = next(iter(item.items()))
 
     if isinstance(arguments, dict):

@@ -30,7 +30,7 @@ is compared exactly (`_type_fault`).
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -359,7 +359,7 @@ class ExpectedCall:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
                 return cls(name, arguments)
-        raise UnusableAnswerError(f"the ground truth contains {value_text(value, 60)}, which is not a call")
+        raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)}, not {{name: {{argument: [values]}}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,14 +371,16 @@ class CallSignature:
     required: Sequence[object]
 
     @classmethod
-    def read(cls, document: object, *, lenient: bool = False) -> "CallSignature":
+    def read(cls, document: object, function: str, *, lenient: bool = False) -> "CallSignature":
         """Read the parameters of a function document. With `lenient`, a document may lack `properties` or `required`.
+
+        Errors name the `function` if there is no document.
 
         Raises:
             UnusableAnswerError: there is no document, or one of these parts is missing or has another form.
         """
         if not isinstance(document, dict):
-            raise UnusableAnswerError("`functions` has no definition of the function that the ground truth calls")
+            raise UnusableAnswerError(f"the row lacks the definition of {function[:60]}, which `ground_truth` calls")
 
         parameters = document.get("parameters")
         known = parameters if isinstance(parameters, dict) else {}
@@ -388,7 +390,7 @@ class CallSignature:
             required = [] if required is None else required
         name = str(document.get("name"))
         if not isinstance(properties, dict) or not isinstance(required, list):
-            raise UnusableAnswerError(f"`functions`: {name[:60]!r} needs an object `properties` and a list `required`")
+            raise UnusableAnswerError(f"`parameters` of {name[:60]} needs an object `properties` and a list `required`")
         return cls(name, properties, required)
 
     def required_names(self) -> Iterator[object]:
@@ -399,14 +401,14 @@ class CallSignature:
         """
         for name in self.required:
             if isinstance(name, (list, dict)):
-                raise UnusableAnswerError(f"{self.name} requires {value_text(name, 60)}, which is not a parameter name")
+                raise UnusableAnswerError(f"`required` of {self.name} must list names, not {value_text(name, 60)}")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
-        """Return the schema of a parameter, or raise UnusableAnswerError if the document has none."""
+        """Return the schema of a parameter, or raise UnusableAnswerError if it is not an object."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
-            raise UnusableAnswerError(f"the definition of {self.name} has no parameter {value_text(parameter, 60)}")
+            raise UnusableAnswerError(f"`properties` of {self.name}: {value_text(parameter, 60)} must be an object")
         return schema
 
 
@@ -498,7 +500,7 @@ class LeaderboardRules:
         try:
             read_value = declared_value(value, self.language, type_name, element_type)
         except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
-            raise UnusableAnswerError(f"the leaderboard cannot read a value of type {type_name}: {error}") from None
+            raise UnusableAnswerError(f"cannot read {value_text(value, 60)} as {type_name}: {error!r}") from None
 
         # The first part of each entry in `types` is the Python type.
         element_kind = None if element_type is None else types[_known_type(element_type, types)][0]
@@ -524,15 +526,15 @@ class LeaderboardRules:
             try:
                 value = float(value)
             except OverflowError:
-                raise UnusableAnswerError("an integer argument is too large for its type float") from None
+                raise UnusableAnswerError("an argument of type float is an integer too large for a float") from None
         return _typed_value_fault(value, options, kind, element_kind)
 
 
-def _known_type(type_name: object, types: Container[str]) -> str:
+def _known_type(type_name: object, types: Collection[str]) -> str:
     """Return the type name, or raise UnusableAnswerError if the leaderboard does not know the type."""
     if isinstance(type_name, str) and type_name in types:
         return type_name
-    raise UnusableAnswerError(f"the function definition has the unknown type {value_text(type_name, 60)}")
+    raise UnusableAnswerError(f"unknown type {value_text(type_name, 60)} of a parameter; known: {', '.join(types)}")
 
 
 def _element_type(schema: Mapping[str, object]) -> str:
@@ -541,7 +543,7 @@ def _element_type(schema: Mapping[str, object]) -> str:
     element = items.get("type") if isinstance(items, dict) else None
     if isinstance(element, str):
         return element
-    raise UnusableAnswerError(f"a list parameter has no element type (`type` in `items`): {value_text(schema, 60)}")
+    raise UnusableAnswerError(f"a list parameter lacks `items` with the elements' `type`: {value_text(schema, 60)}")
 
 
 def normalise_text(text: str) -> str:
@@ -573,7 +575,7 @@ def _typed_value_fault(value: object, answers: Sequence[object], kind: type, ele
             return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
 
     if isinstance(answers, str) and not isinstance(value, str):
-        raise UnusableAnswerError(f"the possible values of a parameter must be a list, not the text {answers!r:.60}")
+        raise UnusableAnswerError(f"`ground_truth`: a parameter's values must be a list, not {value_text(answers, 60)}")
     return None if value in answers else "value_error:others"
 
 
@@ -621,7 +623,7 @@ def _elements(value: object) -> Sequence[object]:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"{value!r:.60} is compared with a list, but is not one")
+    raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)} where a list is needed")
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
@@ -653,9 +655,9 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
         UnusableAnswerError: the value or the answer is no object, so the leaderboard's checker fails.
     """
     if not isinstance(value, dict):
-        raise UnusableAnswerError(f"an argument is {value!r:.60}, but its possible values are objects")
+        raise UnusableAnswerError(f"a list has the element {value_text(value, 60)}, but its declared type is an object")
     if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"the possible value {answer!r:.60} of an object parameter is not an object")
+        raise UnusableAnswerError(f"`ground_truth` has {value_text(answer, 60)} where an object is needed")
 
     if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
         return "value_error:dict_key"
@@ -702,7 +704,7 @@ def _options(value: object) -> Sequence[object]:
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible values of a parameter must be a list, not {value_text(value, 60)}")
+    raise UnusableAnswerError(f"`ground_truth`: a parameter's values must be a list, not {value_text(value, 60)}")
 
 
 def _alternatives(options: Sequence[object]) -> str:

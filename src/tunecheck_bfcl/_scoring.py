@@ -101,12 +101,12 @@ class ResultFile:
 
         name = value.get("id") if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(name, str) or not name:
-            defect = "has no id" if isinstance(value, dict) else "is not an object"
-            return RecordedResult(f"row-{number}", problem=f"row {number} {defect}")
+            defect = "has no `id`" if isinstance(value, dict) else "is not an object"
+            return RecordedResult(f"row-{number}", problem=f"line {number} {defect}")
 
         name = row_id(name, self.category.name)
         if "result" not in value:
-            return RecordedResult(name, problem=f"row {number} has no result")
+            return RecordedResult(name, problem=f"line {number} has no `result`")
         episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
         return RecordedResult(name, value["result"], episode=episode)
 
@@ -155,7 +155,7 @@ def find_results(path: Path) -> ResultTree:
 
     if not found:
         names = ", ".join(file.name for file in passed_over[:5])
-        raise DataError(f"{path}: Tunecheck cannot score the categories of these files: {names}")
+        raise DataError(f"{path}: Tunecheck cannot score the categories of {names}; give result files of BFCL V3")
     in_order = {model: [files[name] for name in CATEGORIES if name in files] for model, files in found.items()}
     return ResultTree(in_order, passed_over)
 
@@ -168,13 +168,13 @@ def _result_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         if _NAME.fullmatch(path.name) is None:
-            raise DataError(f"{path} is no result file by its name; rename the file to BFCL_v4_<category>_result.json")
+            raise DataError(f"{path}: not a result file's name; rename the file to BFCL_v4_<category>_result.json")
         return [path]
 
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
-        text = "has no file BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
-        raise DataError(f"{path}: {text}")
+        text = "no file BFCL_v4_<category>_result.json here" if path.exists() else "there is no such file or folder"
+        raise DataError(f"{path}: {text}; correct the path")
 
     for file in paths:
         if not file.is_file():  # reading a pipe or a device would never end

@@ -191,7 +191,7 @@ class _JavaText:
         """Return the compact text of a node's field, or raise UnreadableError if it is missing."""
         part = node.child_by_field_name(field)
         if part is None:
-            raise UnreadableError(f"the {node.type.replace('_', ' ')} has no {field}")
+            raise UnreadableError(f"the Java expression {self._source_text(node)[:40]!r} has no {field}")
         return self._compact(part)
 
 

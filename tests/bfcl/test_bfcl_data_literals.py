@@ -74,7 +74,7 @@ def test_a_constant_that_is_assigned_again_to_something_else_is_unknown(tmp_path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("A = (", "line 1 is not Python"),
+        ("A = (", ", line 1: this is not Python"),
         ("A = " + "(" * 5000 + ")" * 5000, "is not Python|cannot be parsed"),
         ("A = '\0'", "is not Python|cannot be parsed"),
         ("A = " + "-" * 100_000 + "1", "is not Python|cannot be parsed"),

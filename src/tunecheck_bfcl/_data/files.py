@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck import DataError
-from tunecheck.plugins import cache_folder, did_you_mean, raise_as
+from tunecheck.plugins import cache_folder, command_line, did_you_mean, raise_as
 
 Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
 
@@ -218,9 +218,7 @@ class BfclFiles:
     data: Path
 
     def function_docs(self, simulator: str) -> Path:
-        """Return the path of a simulator's function documents, or raise DataError for an unknown simulator."""
-        if simulator not in FUNCTION_DOCS:
-            raise DataError(f"BFCL in {self.data} has no simulator {simulator[:100]!r}")
+        """Return the path of a simulator's function documents; the simulator must be in `FUNCTION_DOCS`."""
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
 
     def required(self, categories: Iterable[Category] = _ALL) -> Iterator[Path]:
@@ -282,7 +280,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
             f"{start} is a wheel; unpack the wheel with `tunecheck bfcl get --from {start}`, and leave out --data and "
             "TUNECHECK_BFCL"
         )
-    raise DataError(f"{start} has no BFCL data; get the data with: tunecheck bfcl get")
+    command = ["tunecheck", "bfcl", "get", *(["--to", str(chosen)] if chosen else [])]
+    raise DataError(f"{start} has no BFCL data; get the data with: {command_line(command)}")
 
 
 def _is_data(folder: Path) -> bool:

@@ -143,10 +143,12 @@ class RowBuilder:
 
     def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
         """Return a simulator's functions in three forms each: the original document, with hints, and as a tool."""
+        if simulator not in bfcl.FUNCTION_DOCS:
+            datasets.refuse(f"BFCL has no simulator {simulator[:100]!r}; known: {', '.join(bfcl.FUNCTION_DOCS)}")
         if simulator not in self._functions:
             # Kept as bytes: one simulator's documents serve hundreds of rows.
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
-            documents = _documents([record for _, record in records], "the function documents")
+            documents = _documents([record for _, record in records], f"the function documents of {simulator}")
             hinted = with_hints(documents, "python", self._hints)
             self._functions[simulator] = dumps([*zip(documents, hinted, to_tools(hinted, self._hints), strict=True)])
         # Parsed again for each row, so that a change of one row does not affect others.
@@ -326,7 +328,7 @@ def select_rows(
     for row_id in ids:
         if bfcl.category_of(row_id) not in chosen:
             names = ", ".join(category.name for category in chosen) or "BFCL"
-            raise DataError(f"{row_id[:100]!r} is not the id of a row in {names}; ids look like multi_turn_base_0")
+            raise DataError(f"{row_id[:100]!r} is not a row of {names}; ids begin with a category: multi_turn_base_0")
 
     # The data set is named after the given categories, else after those of the ids.
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
@@ -404,7 +406,7 @@ class BfclSource(datasets.Source):
             _, answer = next(answered, (0, None))
             try:
                 if answers is not None and answer is None:
-                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line")
+                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line; get both files again")
                 row = builder.row(category, entry, answer)
             except datasets.UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)

@@ -27,7 +27,7 @@ from tunecheck import DataError
 from tunecheck.plugins import JSON, raise_as, read_regular
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
-_AGAIN = "get the data again: tunecheck bfcl get"
+_AGAIN = "get the data again: tunecheck bfcl get [--to FOLDER]"
 
 
 def parse_python(source: bytes | str, mode: str) -> ast.AST:
@@ -43,7 +43,7 @@ def parse_python(source: bytes | str, mode: str) -> ast.AST:
     for _ in range(10):
         with contextlib.suppress(SystemError):
             return ast.parse(source, mode=mode)
-    raise ValueError("Python's parser failed on the text ten times, perhaps because it is nested too deeply")
+    raise ValueError("Python's parser cannot read the text, which may be nested too deeply")
 
 
 def parse_file(path: Path) -> ast.Module:
@@ -59,7 +59,7 @@ def parse_file(path: Path) -> ast.Module:
             warnings.simplefilter("ignore")  # the benchmark's texts have invalid escapes
             return cast("ast.Module", parse_python(source, "exec"))
     except SyntaxError as error:
-        raise DataError(f"{path}: line {error.lineno} is not Python: {error.msg}; {_AGAIN}") from None
+        raise DataError(f"{path}, line {error.lineno}: this is not Python: {error.msg}; {_AGAIN}") from None
     except (ValueError, RecursionError, MemoryError):
         raise DataError(f"{path}: the Python code cannot be parsed; {_AGAIN}") from None
 
@@ -250,7 +250,7 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
 def prompt(prompts: Mapping[str, str], name: str) -> str:
     """Return a prompt by its name, or raise DataError if the copy of BFCL lacks it."""
     if name not in prompts:
-        raise DataError(f"the copy of BFCL has no prompt {name}; {_AGAIN}")
+        raise DataError(f"BFCL's {PROMPTS.name} has no prompt {name}; {_AGAIN}")
     return prompts[name]
 
 
