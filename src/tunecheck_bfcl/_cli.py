@@ -37,7 +37,7 @@ class BfclRunOptions(cli.ResumableOptions, cli.ConversationOptions, cli.NamesOpt
     )
     ids: str | None = cli.option("Run only the rows with these ids.", "ID,ID", _DATA)
     limit: int | None = cli.option("Run only the first N rows of each category.", "N", _DATA, least=1)
-    compat: bool = cli.flag("Follow the leaderboard exactly: step limit (21 per turn), decoding, verdicts.", cli.ASKING)
+    compat: bool = cli.flag("Run like the leaderboard: 21 answers per turn, text calls in its format.", cli.ASKING)
     exclude_state_log: bool = cli.flag("Leave the simulators' states out of the log.", cli.RUNNING)
     data: str | None = cli.option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", cli.RUNNING)
     reuse: str | None = cli.option(
