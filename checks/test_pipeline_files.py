@@ -200,7 +200,7 @@ def test_a_crash_is_charged_to_its_evaluator_and_row(workspace: Path, name: str,
 @pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps", "blocks_its_loop"])
 def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path, name: str) -> None:
     ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "1")
-    late = f"evaluator {name!r}: the call took longer than its time limit of 1 s"
+    late = f"evaluator {name!r}: the call took longer than its time limit of 1 s: make it faster, or raise the limit"
     assert ran.errors(name) == {3: ("EvaluatorTimeoutError", late)}
     assert ran.scored(name) == OTHERS
     assert ran.scored("good") == list(range(9))

@@ -42,7 +42,9 @@ def test_a_call_that_hangs_is_an_error_of_its_row_alone(tmp_path: Path, released
     result = run(tmp_path, DATA, evaluators={"stuck": hangs, "other": lambda n: n}, evaluator_timeout=0.3)
     late = {
         "type": "EvaluatorTimeoutError",
-        "message": "evaluator 'stuck': the call took longer than its time limit of 0.3 s",
+        "message": (
+            "evaluator 'stuck': the call took longer than its time limit of 0.3 s: make it faster, or raise the limit"
+        ),
     }
     assert errors(result, "stuck") == {3: late, 4: late, 17: late}
     assert metrics_of(result)["stuck.scored_count"] == 27
@@ -80,7 +82,7 @@ def test_a_coroutine_that_blocks_for_good_costs_its_own_row_only(tmp_path: Path,
         return n if n != 3 else released.wait(60)
 
     result = run(tmp_path, DATA, target=other, evaluators={"stuck": blocks, "other": other}, evaluator_timeout=0.3)
-    message = "evaluator 'stuck': the call took longer than its time limit of 0.3 s"
+    message = "evaluator 'stuck': the call took longer than its time limit of 0.3 s: make it faster, or raise the limit"
     assert errors(result, "stuck") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
     assert column(result, "outputs.other.other") == list(range(30))
     assert not errors(result, "target")
@@ -95,7 +97,9 @@ def test_an_asynchronous_target_that_blocks_is_its_rows_error(tmp_path: Path, re
     for target in (blocks, lambda n: blocks(n)):  # the second is no coroutine function, and returns a coroutine
         result = run(tmp_path, DATA, target=target, evaluators={"e": lambda response: response}, target_timeout=0.1)
         assert list(errors(result, "target")) == [3]
-        assert errors(result, "target")[3]["message"].endswith("took longer than its time limit of 0.1 s")
+        assert errors(result, "target")[3]["message"].endswith(
+            "took longer than its time limit of 0.1 s: make it faster, or raise the limit"
+        )
         assert metrics_of(result)["e.scored_count"] == 29
 
 
@@ -104,7 +108,10 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
         return released.wait(60)
 
     result = run(tmp_path, DATA, evaluators={"e": blocks, "f": lambda n: 1}, evaluator_timeout=0.05, concurrency=1)
-    assert errors(result, "e")[4]["message"] == "evaluator 'e': the call took longer than its time limit of 0.05 s"
+    assert (
+        errors(result, "e")[4]["message"]
+        == "evaluator 'e': the call took longer than its time limit of 0.05 s: make it faster, or raise the limit"
+    )
     told = "evaluator 'e': no further call is made, because its 5 earlier calls still block the event loop: "
     assert errors(result, "e")[5]["message"] == told + "use await for blocking work"
     assert metrics_of(result)["f.scored_count"] == 30
@@ -120,7 +127,7 @@ def test_a_late_coroutine_is_an_error_of_its_row(tmp_path: Path, released: threa
         return n
 
     result = run(tmp_path, DATA, evaluators={"e": hangs}, evaluator_timeout=0.1, concurrency=4)
-    message = "evaluator 'e': the call took longer than its time limit of 0.1 s"
+    message = "evaluator 'e': the call took longer than its time limit of 0.1 s: make it faster, or raise the limit"
     assert errors(result, "e") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
 
 
@@ -250,7 +257,7 @@ def test_a_synchronous_target_that_hangs_is_an_error_of_its_row(tmp_path: Path, 
         return n if n != 3 else released.wait(60)
 
     result = run(tmp_path, DATA, target=hangs, evaluators={"e": lambda response: 1}, target_timeout=0.3)
-    message = "target 'hangs': the call took longer than its time limit of 0.3 s"
+    message = "target 'hangs': the call took longer than its time limit of 0.3 s: make it faster, or raise the limit"
     assert errors(result, "target") == {3: {"type": "TimedOutError", "message": message, "cause": "timed_out"}}
     assert metrics_of(result)["e.scored_count"] == 29
 
@@ -413,7 +420,10 @@ def test_a_users_blocking_class_is_held_to_its_limit(tmp_path: Path, released: t
     name = "target" if wrapped else "mine"
     ((row, error),) = errors(result, "target").items()
     assert (row, error["type"]) == (3, "TimedOutError")
-    assert error["message"] == f"{name!r}: the call took longer than its time limit of 0.2 s"
+    assert (
+        error["message"]
+        == f"{name!r}: the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
+    )
     assert column(result, "outputs.response")[4:] == [f"answer {number}" for number in range(4, 8)]
     assert "close: tunecheck-async" in mine.threads, "closed where its connections were made"
     assert {each.rpartition(" ")[2] for each in mine.threads} == {"tunecheck-async"}
@@ -431,7 +441,9 @@ def test_a_judges_own_endpoint_that_blocks_is_its_rows_error(tmp_path: Path, rel
 
     result = run(tmp_path, [{"query": str(number)} for number in range(5)], evaluators={"e": Judge()})
     messages = {row: error["message"] for row, error in errors(result, "e").items()}
-    assert messages == {3: "'mine': the call took longer than its time limit of 0.2 s"}
+    assert messages == {
+        3: "'mine': the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
+    }
     assert column(result, "outputs.e.said")[4] == "answer 4"
 
 

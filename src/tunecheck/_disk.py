@@ -85,7 +85,7 @@ def _check_is_regular(status: os.stat_result, path: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
         reason = "a link, and links are not allowed here" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-        raise OSError(errno.EINVAL, f"the path is {reason}: name a regular file", path)
+        raise OSError(errno.EINVAL, f"the path is {reason}: use a regular file", path)
 
 
 def read_regular(path: Path, most: int = MOST_BYTES, *, links: bool = False) -> bytes:

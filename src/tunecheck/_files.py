@@ -51,8 +51,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        problem = f"the key `{_VERSION}` is not a whole number above 0"
-        raise ConfigurationError(f"{path}: {problem}: restore the file from a copy")
+        raise ConfigurationError(f"{path}: `{_VERSION}` is not a whole number above 0: restore the file from a copy")
     if version > FORMAT_VERSION:
         versions = f"{_VERSION} {version}; this version reads at most {FORMAT_VERSION}"
         raise NewerFileError(f"{path}: a newer Tunecheck wrote this file ({versions}): update tunecheck")

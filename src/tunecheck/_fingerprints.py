@@ -83,7 +83,7 @@ def _arguments(thing: object) -> dict[str, object]:
 
     # A larger instance keeps state outside of `__dict__`: in slots, or in a base class written in C.
     if type(thing).__basicsize__ != _Plain.__basicsize__:
-        raise TypeError(f"a {type(thing).__name__} has settings outside of its `__dict__`: give it a dict `arguments`")
+        raise TypeError(f"a {type(thing).__name__} has settings outside `__dict__`: list all in a dict `arguments`")
     return vars(thing)
 
 

@@ -47,6 +47,9 @@ _LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\
 _MAX_PATH = 200
 """Maximum number of characters of a path in an error."""
 
+_NO_JSON_FORM = "has no JSON form: convert it to a text, number, list or dict"
+"""The end of an error about a value that JSON cannot hold."""
+
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Number of new objects after which Python collects garbage while rows are read (its default is 700)."""
 
@@ -246,12 +249,12 @@ def _plain(value: object, path: _Steps, depth: int) -> JSON:
         return value  # type: ignore[return-value]
 
     if depth > MAX_DEPTH:
-        _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
+        _refuse(value, path, f"is nested deeper than {MAX_DEPTH} levels: use fewer levels")
 
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, int):
-        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "with thousands of digits ")
+        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "is too large: use a text")
 
     if isinstance(value, dict):
         return {
@@ -331,7 +334,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError("a text has half a character (a lone surrogate): remove that half") from None
+        raise msgspec.ValidationError("a text has half a character (a lone surrogate): write it whole") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:
@@ -343,7 +346,7 @@ def within_floats(value: JSON, depth: int = 0) -> JSON:
         ValueError: the value is nested too deeply.
     """
     if depth > MAX_DEPTH:
-        raise ValueError("the JSON is nested too deeply")
+        raise ValueError(f"the JSON is nested deeper than {MAX_DEPTH} levels")
 
     if isinstance(value, dict):
         return {key: within_floats(item, depth + 1) for key, item in value.items()}
@@ -363,15 +366,15 @@ def _key(key: object, path: _Steps) -> str:
         return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
-    _refuse(key, path, after_path=", a key")
+    _refuse(key, path, "has no JSON form: use a text", "key")
 
 
-def _refuse(value: object, path: _Steps, detail: str = "", after_path: str = "") -> NoReturn:
-    """Raise TypeError for a value without a JSON form: "a.b[0], a key: a value of type set has no JSON form".
+def _refuse(value: object, path: _Steps, problem: str = _NO_JSON_FORM, noun: str = "value") -> NoReturn:
+    """Raise TypeError for a value without a JSON form: "a.b[0]: a value of type set has no JSON form: …".
 
-    `after_path` are words such as ", a key"; `detail` is the reason, with a blank at its end.
+    `problem` says what is wrong and what to do. `noun` is "key" if the value is a key of the object at the path.
     """
-    value_path = after_path
+    value_path = ""
 
     # The steps are linked from the last to the first.
     step, rest = path
@@ -381,7 +384,7 @@ def _refuse(value: object, path: _Steps, detail: str = "", after_path: str = "")
 
     value_path = f"{step}{value_path}"
     value_path = value_path if len(value_path) <= _MAX_PATH else f"{value_path[:_MAX_PATH]}…"
-    raise TypeError(f"{value_path}: a value of type {type(value).__name__} {detail}has no JSON form")
+    raise TypeError(f"{value_path}: a {noun} of type {type(value).__name__} {problem}")
 
 
 ValuePath: TypeAlias = tuple[str | int, ...]

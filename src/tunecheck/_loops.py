@@ -42,6 +42,11 @@ def end_if_forked(process: int) -> None:
 class LateError(TimeoutError):
     """A call exceeds its time limit or is refused after too many such calls; the function's name precedes the text."""
 
+    @classmethod
+    def after(cls, limit_s: float) -> LateError:
+        """Return the error of a call that exceeded this time limit."""
+        return cls(f"the call took longer than its time limit of {limit_s:g} s: make it faster, or raise the limit")
+
 
 class Call(Future[T]):
     """A call in a thread: a future for its result or exception."""
@@ -162,7 +167,7 @@ class Threads(ThreadPoolExecutor):
 
         # The call may have ended between the last wait and this check.
         if self._abandon_unless_done(call):
-            raise LateError(f"the call took longer than its time limit of {limit_s:g} s")
+            raise LateError.after(limit_s)
         return call.result()
 
     def _abandon_unless_done(self, call: Call[T]) -> bool:
@@ -509,7 +514,7 @@ class _CallLoop(LoopThread):
             if self._blocked and reply.cancelled():
                 raise _LoopBlockedError
             if not reply.done():
-                raise LateError(f"the call took longer than its time limit of {limit_s:g} s")
+                raise LateError.after(limit_s)
             return reply.result()
         finally:
             self._replies.discard(reply)
@@ -632,7 +637,7 @@ class UserLoop:
                 return await alone.call(function, limit_s)
             except _LoopBlockedError:
                 self._blocked[name] += 1
-                raise LateError(f"the call took longer than its time limit of {limit_s:g} s") from None
+                raise LateError.after(limit_s) from None
             finally:
                 alone.end()
 

@@ -68,7 +68,7 @@ class RecordFile:
                 self._size, number, torn = _cut_torn_line(path)
                 self._synced = opened.enter_context(open_regular(synced_file(path), "ab", buffering=0))
             except OSError as error:
-                raise RunError(f"cannot write {path}: {error.strerror}") from error
+                raise RunError(f"{path}: cannot be written: {error.strerror}") from error
             self._opened = opened.pop_all()
 
         # A torn record does not count: `torn` is 1 if there was one, else 0.
@@ -124,7 +124,7 @@ class RecordFile:
             except OSError as error:
                 self._take_back(written)
                 earlier_records = "its earlier records are lost" if self._removed else "its earlier records are kept"
-                raise RunError(f"cannot write {self.path}: {error.strerror} ({earlier_records})") from error
+                raise RunError(f"{self.path}: cannot be written: {error.strerror} ({earlier_records})") from error
 
             self.count += 1
             if not self._dirty.is_set():  # setting it takes ten times as long
@@ -140,7 +140,7 @@ class RecordFile:
         try:
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - written)
         except OSError:
-            self._problem = "an earlier record could not be written"
+            self._problem = "a part of an earlier record could not be removed"
 
     def _sync_each_second(self) -> None:
         """Sync new records to the disk every second until the file is closed; refuse further ones if it was removed."""

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from tunecheck._disk import user_folder
-from tunecheck._errors import ConfigurationError, UntrustedError
+from tunecheck._errors import ConfigurationError, UntrustedError, error_text
 from tunecheck._json import JSON, canonical
 from tunecheck._messages import command_line
 
@@ -152,7 +152,7 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
         for file, record in records:
             record.write_text(f"{file.resolve()}\n", "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"approval not saved: {error.filename or path}: {error.strerror or error}") from None
+        raise ConfigurationError(f"{path}: the approval cannot be saved: {error_text(error)}") from None
     return records
 
 

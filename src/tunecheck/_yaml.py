@@ -282,14 +282,14 @@ def _read_scalar(text: str) -> JSON:
         try:
             return int(text, 0 if _PREFIXED.match(text) else 10)
         except ValueError:
-            raise ValueError(f"a whole number of {len(text)} digits is too long: put a text in quotes") from None
+            raise ValueError(f"a whole number of {len(text)} digits is too long: quote it as a text") from None
 
     if _FLOAT.match(text):
         number = float(text)
         if not math.isfinite(number):
-            raise ValueError(f"the number {text[:20]} is too large: write a smaller number, or put a text in quotes")
+            raise ValueError(f"the number {text[:20]} is too large: write a smaller number, or quote it as a text")
         return number
 
     if _NOT_FINITE.match(text):
-        raise ValueError(f"{text} is not a finite number: write a finite number, or put a text in quotes")
+        raise ValueError(f"{text} is not a finite number: write a finite number, or quote it as a text")
     return text

@@ -471,7 +471,10 @@ def test_a_prompt_file_names_the_declared_inputs_that_it_lacks(tmp_path: Path, m
         ([1], "`model` must be a mapping, not a list"),
         ({"parameters": [1]}, "`parameters` must be a mapping, not a list"),
         ({"parameters": "x"}, "`parameters` must be a mapping, not a str"),
-        ({"parameters": {"seed": object()}}, "parameters.seed: a value of type object has no JSON form"),
+        (
+            {"parameters": {"seed": object()}},
+            "parameters.seed: a value of type object has no JSON form: convert it to a text, number, list or dict",
+        ),
     ],
 )
 def test_a_wrong_model_of_a_prompt_file_is_explained(tmp_path: Path, model: Any, reason: str) -> None:
@@ -498,7 +501,10 @@ class TurnsOfItsOwn(msgspec.Struct):
     ("conversation", "reason"),
     [
         (TurnsOfItsOwn([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]), "must be a dict"),
-        (object(), "the conversation: a value of type object has no JSON form"),
+        (
+            object(),
+            "the conversation: a value of type object has no JSON form: convert it to a text, number, list or dict",
+        ),
     ],
 )
 def test_a_conversation_of_another_type_is_refused(conversation: Any, reason: str) -> None:

@@ -188,9 +188,7 @@ def test_a_text_longer_than_what_is_read_is_a_problem_only_where_it_announces_a_
     assert read_calls(prose + "y").problem is None
     for call in ('<tool_call>{"name": "f"}', '{"tool_uses": [', "[f(a='"):
         text = call + prose
-        assert (
-            read_calls(text).problem == f"the text with calls has {len(text)} characters, but at most 1000000 are read"
-        )
+        assert read_calls(text).problem == f"the text with calls has {len(text)} characters, over the limit of 1000000"
 
 
 def test_more_calls_than_are_read_are_a_problem() -> None:

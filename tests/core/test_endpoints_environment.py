@@ -85,7 +85,7 @@ class TestCertificates:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
-        with pytest.raises(ConfigurationError, match=r"the certificates in SSL_CERT_FILE=.* cannot be read"):
+        with pytest.raises(ConfigurationError, match=r"SSL_CERT_FILE=.* has no readable certificates"):
             await ask_once(azure_ml("https://127.0.0.1:1/score"))
 
 

@@ -122,7 +122,9 @@ async def test_it_is_waited_for_until_its_timeout_only(tmp_path: Path, source: s
     let_go = threading.Event()
     endpoint = make(tmp_path, source, timeout_s=0.05)
     tools: Any = [{"wait": let_go}]
-    with pytest.raises(TimedOutError, match=r"mine.py:answer gave no answer within 0.05 s"):
+    with pytest.raises(
+        TimedOutError, match=r"mine.py:answer .timeout_s: 0.05.: the call took longer than its time limit of 0.05 s"
+    ):
         await endpoint.complete(ChatRequest(messages=[], tools=tools))
     let_go.set()
     await endpoint.close()

@@ -119,7 +119,7 @@ async def test_an_account_with_nothing_left_stops_the_run_after_ten_calls(status
     with FaultServer(lambda *_: raw(json.dumps({"error": error}).encode(), status=status)) as server:
         endpoint = chat(server, limits={"concurrency": 1})
         for _ in range(9):
-            with pytest.raises(RefusedError, match="nothing left to spend"):
+            with pytest.raises(RefusedError, match="add credit to the account"):
                 await endpoint.complete(HELLO)
         with pytest.raises(StopRunError):
             await endpoint.complete(HELLO)

@@ -132,7 +132,7 @@ def test_a_run_with_a_file_of_a_later_version_is_refused_by_every_command(
 @pytest.mark.parametrize("version", ["1", 1.0, True, None, 0, -1, [1]])
 def test_a_version_that_is_none_is_damage(tmp_path: Path, version: object) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"format_version": version}))
-    with pytest.raises(ConfigurationError, match=r"run\.json: the key `format_version` is not a whole number.*restore"):
+    with pytest.raises(ConfigurationError, match=r"run\.json: `format_version` is not a whole number.*restore"):
         read_object(tmp_path / "run.json")
 
 

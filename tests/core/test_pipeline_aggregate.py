@@ -256,7 +256,11 @@ def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path)
         (lambda rows: fail(SystemExit(3)), "SystemExit: 3"),
         (lambda rows: fail(KeyboardInterrupt("mine")), "KeyboardInterrupt: mine"),
         (lambda rows: fail(BaseException("base")), "BaseException: base"),
-        (lambda rows: {"v": object()}, "TypeError: aggregate.v: a value of type object has no JSON form"),
+        (
+            lambda rows: {"v": object()},
+            "TypeError: aggregate.v: a value of type object has no JSON form: "
+            "convert it to a text, number, list or dict",
+        ),
         (lambda rows: rows[99], "IndexError"),
     ],
 )
@@ -275,7 +279,7 @@ def test_an_aggregate_s_odd_value_costs_its_key(tmp_path: Path) -> None:
     result = own(tmp_path, lambda rows: {"v": {1}, "n": np.array([1, 2]), "m": 3}, OUTPUTS)
     metrics = metrics_of(result)
     assert (metrics["e.v"], metrics["e.n"], metrics["e.m"]) == (None, [1, 2], 3)
-    message = "aggregate.v: a value of type set has no JSON form"
+    message = "aggregate.v: a value of type set has no JSON form: convert it to a text, number, list or dict"
     assert result.aggregate_errors == {"e": {"type": "TypeError", "message": message}}
 
 
@@ -295,7 +299,9 @@ def test_an_aggregate_that_hangs_is_left_for_all_groups(tmp_path: Path, monkeypa
     release.set()
     late = {
         "type": "EvaluatorTimeoutError",
-        "message": "evaluator 'e': the call took longer than its time limit of 0.3 s",
+        "message": (
+            "evaluator 'e': the call took longer than its time limit of 0.3 s: make it faster, or raise the limit"
+        ),
     }
     assert result.aggregate_errors == {"e": late}
     assert called.acquire(timeout=30)

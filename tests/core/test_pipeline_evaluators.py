@@ -224,12 +224,21 @@ def test_an_output_of_another_kind_is_an_error_of_its_rows(tmp_path: Path, retur
 
 
 ODD = [
-    ({"when": datetime.date(2024, 1, 5)}, "e.when: a value of type date has no JSON form"),
-    ({"s": {1, 2}}, "e.s: a value of type set has no JSON form"),
-    ({"deep": [{"x": object()}]}, r"e.deep[0].x: a value of type object has no JSON form"),
-    ({None: 1}, "e, a key: a value of type NoneType has no JSON form"),
-    ({"n": 10**5000}, "e.n: a value of type int with thousands of digits has no JSON form"),
-    ({"v": np.array([object()])}, "e.v[0]: a value of type object has no JSON form"),
+    (
+        {"when": datetime.date(2024, 1, 5)},
+        "e.when: a value of type date has no JSON form: convert it to a text, number, list or dict",
+    ),
+    ({"s": {1, 2}}, "e.s: a value of type set has no JSON form: convert it to a text, number, list or dict"),
+    (
+        {"deep": [{"x": object()}]},
+        r"e.deep[0].x: a value of type object has no JSON form: convert it to a text, number, list or dict",
+    ),
+    ({None: 1}, "e: a key of type NoneType has no JSON form: use a text"),
+    ({"n": 10**5000}, "e.n: a value of type int is too large: use a text"),
+    (
+        {"v": np.array([object()])},
+        "e.v[0]: a value of type object has no JSON form: convert it to a text, number, list or dict",
+    ),
     ({"nan": float("nan")}, "e.nan: the number is not finite"),
     ({"inf": -math.inf}, "e.inf: the number is not finite"),
     ({"nan": np.float32("nan")}, "e.nan: the number is not finite"),
@@ -422,7 +431,10 @@ def test_a_row_value_without_a_json_form_is_left_out_of_the_results_and_said(tmp
     assert column(result, "inputs.a") == [None, None, 3]
     assert column(result, "inputs.b") == column(result, "outputs.e.b") == [1, 2, 3]
     errors = column(result, "error.results")
-    assert "inputs.a: $: a value of type object has no JSON form" in errors[0]["message"]
+    assert (
+        "inputs.a: $: a value of type object has no JSON form: convert it to a text, number, list or dict"
+        in errors[0]["message"]
+    )
     assert (bool(errors[1]), errors[2]) == (True, None)
     assert result.failed_row_count == 2
 

@@ -188,10 +188,16 @@ def test_the_service_s_request_id_stands_with_the_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"response": object()}, "answer.response: a value of type object has no JSON form"),
-        ({"response": {1, 2}}, "answer.response: a value of type set has no JSON form"),
-        ({None: 1}, "answer, a key: a value of type NoneType has no JSON form"),
-        ({"n": 10**5000}, "answer.n: a value of type int with thousands of digits has no JSON form"),
+        (
+            {"response": object()},
+            "answer.response: a value of type object has no JSON form: convert it to a text, number, list or dict",
+        ),
+        (
+            {"response": {1, 2}},
+            "answer.response: a value of type set has no JSON form: convert it to a text, number, list or dict",
+        ),
+        ({None: 1}, "answer: a key of type NoneType has no JSON form: use a text"),
+        ({"n": 10**5000}, "answer.n: a value of type int is too large: use a text"),
     ],
 )
 def test_an_answer_that_cannot_be_recorded_is_an_error_of_its_row(tmp_path: Path, answer: Any, said: str) -> None:

@@ -57,7 +57,7 @@ def test_a_prompt_longer_than_one_may_be_is_an_error() -> None:
 
 
 def test_a_value_that_is_no_data_is_an_error_of_the_row() -> None:
-    problem = r"an input does not fit: a\[0\]: a value of type object has no JSON form"
+    problem = r"an input does not fit: a\[0\]: a value of type object has no JSON form: convert it to a text"
     with pytest.raises(PromptRenderError, match=rf"test\.prompty: {problem}"):
         messages("system:\n{{ a }}", a=[object()])
 

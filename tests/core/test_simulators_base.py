@@ -282,7 +282,7 @@ def test_backends_of_two_attempts_share_nothing() -> None:
 def test_a_plugin_that_is_no_simulator_is_refused(tmp_path: Path) -> None:
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "thing.py").write_text("class Thing:\n    pass\n")
-    with pytest.raises(PluginError, match="not a subclass"):
+    with pytest.raises(PluginError, match="must be a subclass"):
         find_simulator("thing", workspace=tmp_path)
 
 

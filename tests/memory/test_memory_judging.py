@@ -171,7 +171,7 @@ def test_a_question_cannot_name_a_file_elsewhere(purpose: str, tmp_path: Path) -
 
 
 def test_a_missing_value_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"values are missing for the inputs? .*reply"):
+    with pytest.raises(ConfigurationError, match=r"no value is given for .*reply"):
         ask(EndpointJudge(Scripted()), AskJudge("restaurant_recalls", {"drinks": [], "line": ""}))
 
 

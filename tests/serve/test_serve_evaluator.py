@@ -110,7 +110,8 @@ async def test_a_row_on_which_the_evaluator_hangs_or_blocks_costs_no_other(start
         _, scored = await evaluated(url, row({"response": "Rome"}))
         assert (
             late["reason"]
-            == "EvaluatorTimeoutError: evaluator 'stuck': the call took longer than its time limit of 0.1 s"
+            == "EvaluatorTimeoutError: evaluator 'stuck': the call took longer than its time limit of 0.1 s: "
+            "make it faster, or raise the limit"
         )
         assert (scored["status"], scored["score"]) == ("Completed", 1)
     released.set()

@@ -204,7 +204,7 @@ def find_close(text: str, start: int) -> int | None:
 def check_size(text: str) -> None:
     """Raise UnreadableError if a text is too long to be read as calls."""
     if len(text) > MAX_CHARACTERS:
-        raise UnreadableError(f"the text with calls has {len(text)} characters, but at most {MAX_CHARACTERS} are read")
+        raise UnreadableError(f"the text with calls has {len(text)} characters, over the limit of {MAX_CHARACTERS}")
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -297,7 +297,7 @@ def decode(text: str, max_depth: int = MAX_TEXT_DEPTH) -> JSON:
     value, end = decode_at(text, skip_space(text, 0), max_depth)
     end = skip_space(text, end)
     if end < len(text):
-        raise UnreadableError(f"the text of a call or reply must be one JSON value, but goes on at {place(text, end)}")
+        raise UnreadableError(f"the text must be one JSON value, but other text follows at {place(text, end)}")
     return value
 
 

@@ -106,20 +106,20 @@ def read_chat(reply: JSON) -> Completion:
     choice = first_choice(reply)
     if choice is None:
         if reply.get("choices"):
-            raise UnreadableReplyError("the reply's choices are not a list of objects: check the endpoint's url")
-        raise UnreadableReplyError(f"the reply's list of choices is missing or empty{_error_text(reply)}")
+            raise UnreadableReplyError("the reply's choices must be a list of objects, as in OpenAI's chat API")
+        raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}; check the url and the service")
 
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":
-        raise FilteredError("the service's content filter stopped the answer")
+        raise FilteredError("the service's content filter stopped the answer: change the prompt or the filter")
 
     # vLLM and SGLang write "abort" for an answer that they could not finish.
     if finish_reason in ("error", "abort") or choice.get("error"):
-        raise UnreadableReplyError(f"the reply holds an error in place of an answer{_error_text(choice)}")
+        raise UnreadableReplyError(f"the reply has an error, not an answer{_error_text(choice)}; see the server's log")
 
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableReplyError(f"the reply's choices[0].message is {kind_of(message)}, not an object")
+        raise UnreadableReplyError(f"the reply's choices[0].message must be an object, not {kind_of(message)}")
     return _read_message(message, finish_reason)
 
 
@@ -260,7 +260,7 @@ def _calls_of(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
 
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableReplyError(f"`tool_calls` of the reply's message is {kind_of(calls)}, not a list of objects")
+        raise UnreadableReplyError(f"`tool_calls` of the reply must be a list of objects, not {calls!r:.60}")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -274,7 +274,7 @@ def _text_of(content: JSON) -> str | None:
         return content
     if isinstance(content, list):
         return "".join(map(_part_text, content)) if content else None
-    raise UnreadableReplyError(f"the content of the reply's message is {kind_of(content)}, not text")
+    raise UnreadableReplyError(f"the content of the reply's message must be text, not {kind_of(content)}")
 
 
 def _part_text(part: JSON) -> str:
@@ -288,7 +288,7 @@ def _part_text(part: JSON) -> str:
     text = (part.get("text") or part.get("refusal") or "") if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"the content of the reply's message has a part without text: {kind_of(part)}")
+    raise UnreadableReplyError(f"each part of the reply's content must have a text, but one is {kind_of(part)}")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
@@ -635,7 +635,7 @@ class _StreamedAnswer:
             )
 
         if not self.begun or not (self.done or self.finish_reason):
-            raise UnreadableReplyError("the streamed reply broke off before the answer was complete")
+            raise UnreadableReplyError("the streamed reply broke off before its end: see the server's log")
 
         repeated = list[str]()
         merged = {key: _as_json(value, repeated) for key, value in self.message.items()}

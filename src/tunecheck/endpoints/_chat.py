@@ -281,8 +281,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:
-            problem = f"{error}: write a path such as result or choices[0].message"
-            raise definition.at("response").error(problem) from None
+            raise definition.at("response").error(str(error)) from None
 
         if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
             problem = "only chats can be streamed: leave out `stream`, or write `request: {messages: ${messages}, …}`"
@@ -315,7 +314,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
             raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
 
         if not self._path and says_error(reply):
-            raise UnreadableReplyError(f"the reply is an error, not an answer{keys_of(reply)}")
+            raise UnreadableReplyError(f"the reply is an error, not an answer{keys_of(reply)}: see the server's log")
 
         if [*map(str, self._path)] == ["choices", "0", "message"] and isinstance(value, dict):
             return read_chat(reply)  # the finish reason is in the choice, next to the message

@@ -381,7 +381,7 @@ class Client:
 
             # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
-            json_problem = "not JSON"
+            json_problem = "not JSON (check the url and the service)"
             # Other errors are about JSON that is refused, such as a repeated key.
             if not str(error).startswith("not JSON"):
                 json_problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
@@ -427,7 +427,7 @@ class _LoopState:
     def stop_if_refused(self) -> None:
         """Raise StopRunError if ten calls in a row were refused."""
         if (last := self._last_refusal) is not None:
-            message = f"the service refused {MOST_REFUSALS} calls in a row; the last error: {last}"
+            message = f"the service refused or did not get {MOST_REFUSALS} calls in a row; the last error: {last}"
             raise StopRunError(message, resumable=last.cause != "unknown_model")  # a resumed run keeps its model
 
     def count_refusal(self, error: EndpointError) -> None:

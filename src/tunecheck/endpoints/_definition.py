@@ -56,7 +56,7 @@ def load_endpoint(
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
 
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
-        raise PluginError(f"the endpoint kind {definition.kind!r} is not a subclass of tunecheck.endpoints.Endpoint")
+        raise PluginError(str(definition.at("kind").error("must be a subclass of tunecheck.endpoints.Endpoint")))
 
     endpoint = kind.from_definition(definition)
     _set_format(endpoint, definition, trust)
@@ -165,5 +165,6 @@ def _find_definition(path: Path, workspace: Path) -> Path:
                 return candidate
 
     known = [file.stem for file in folder.glob("*.y*ml")] if folder.is_dir() else []
+    hint = did_you_mean(path.stem, known) or ": make examples with `tunecheck init`"
     looked = f" (looked in '.' and {_FOLDER!r})" if is_name else ""
-    raise ConfigurationError(f"there is no endpoint definition {str(path)!r}{looked}{did_you_mean(path.stem, known)}")
+    raise ConfigurationError(f"there is no endpoint definition {str(path)!r}{looked}{hint}")

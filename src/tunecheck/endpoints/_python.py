@@ -98,8 +98,8 @@ class PythonEndpoint(base.Endpoint):
             started = self._clock.now()
             try:
                 value = await self._call(request, state)
-            except LateError:
-                raise errors.TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
+            except LateError as late:
+                raise errors.TimedOutError(f"{self._reference} (timeout_s: {self._timeout_s:g}): {late}") from None
             except errors.TunecheckError:
                 raise
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
@@ -324,7 +324,7 @@ class FunctionProcess:
             except ProcessEndedError:
                 # `_ask` kills a process that blocks its interpreter; that is a late call, not a crash.
                 if time.monotonic() - started >= limit_s:
-                    raise LateError(f"the function took longer than {limit_s:g} s: raise `timeout_s`") from None
+                    raise LateError.after(limit_s) from None
                 raise await self._died(process) from None
             finally:
                 process.kill()
@@ -373,7 +373,7 @@ async def _ask(process: WorkerProcess, body: bytes, limit_s: float) -> object:
         process.kill()
         raise ProcessEndedError from None
 
-    raise LateError(f"the function took longer than {limit_s:g} s: raise `timeout_s`")
+    raise LateError.after(limit_s)
 
 
 def _result_of(reply: object) -> object:

@@ -111,7 +111,7 @@ class ReplayEndpoint(Endpoint):
 
         row_or_request = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{row_or_request}: {self._path} has no recorded answer: add a record")
+            raise NoAnswerError(f"{self._path} has no recorded answer for {row_or_request}: add a record for it")
 
         if record.get("error") is not None:
             raise _recorded_error(record)
@@ -122,7 +122,7 @@ class ReplayEndpoint(Endpoint):
         except FilteredError as error:
             raise errors.ContentFilterError(f"{row_or_request}: {error}") from None
         except UnreadableReplyError as error:
-            raise errors.ReplyError(f"{row_or_request}: the recorded answer cannot be read: {error}") from None
+            raise errors.ReplyError(f"{row_or_request}: the answer in {self._path} cannot be read: {error}") from None
 
         # The recorded answer gives text and calls. In the other fields, the record wins over a message in it.
         recorded = Completion.of_columns(record)
@@ -159,7 +159,7 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(id_key(row.id))
         if record is None:
-            raise NoAnswerError(f"row {row.id}: {self._path} has no recorded answer: add a record")
+            raise NoAnswerError(f"{self._path} has no recorded answer for row {row.id}: add a record for it")
 
         value = record.get(self._response)
 
@@ -308,8 +308,7 @@ class RecordedFile:
 
             if first is not current and not may_share:
                 shared = f"the id {key[3:].decode('utf-8', 'surrogatepass')!r}" if is_id else "the same messages"
-                lines_of_both = f"lines {first.line} and {number}"
-                raise errors.DataError(f"{self.path}, {lines_of_both}: both records answer {shared}: keep one of them")
+                raise errors.DataError(f"{self.path}, lines {first.line} and {number} both answer {shared}: keep one")
 
 
 def _keys(record: Mapping[str, JSON], place: str = "") -> list[bytes]:

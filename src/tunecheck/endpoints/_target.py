@@ -229,7 +229,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
         try:
             value = loads(value) if value.strip() else None
         except ValueError as error:
-            raise ValueError(f"the row's tools are a text that is not JSON: {error}") from None
+            raise ValueError(f"the row's tools are a text that is not JSON ({error}): write a list of tools") from None
 
     if value is None:
         return None
@@ -250,7 +250,7 @@ def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
         return item if "type" in item else {"type": "function", **item}
     if isinstance(item, dict) and isinstance(item.get("name"), str):
         return {"type": "function", "function": {key: part for key, part in item.items() if key != "type"}}
-    raise ValueError(f"tools[{index}] of the row is neither an OpenAI tool nor a function schema with a name")
+    raise ValueError(f"tools[{index}] of the row must be an OpenAI tool, or a function schema with a name")
 
 
 def parameters_by_name(tools: Iterable[Mapping[str, JSON]]) -> dict[str, dict[str, Any]]:
@@ -272,7 +272,7 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
         ValueError: the value is not a text or a list of messages.
     """
     if value is None:
-        raise ValueError(f"there are no messages to send in the column {columns}")
+        raise ValueError(f"the column {columns} has no messages to send: add a text or messages")
 
     if isinstance(value, str):
         return [{"role": "user", "content": value}]

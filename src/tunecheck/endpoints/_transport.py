@@ -342,10 +342,10 @@ class HttpTransport:
         """
         match error:
             case aiohttp.ConnectionTimeoutError():
-                text = f"timed out while connecting to {self._url.host}:{self._url.port}"
+                text = f"timed out while connecting to {self._url.host}:{self._url.port}: check the url and proxy"
                 return self._failed(TimedOutError, text, sent=False)
             case TimeoutError():
-                return self._failed(TimedOutError, f"the service gave no complete answer within {self._timeout_s:g} s")
+                return self._failed(TimedOutError, f"no complete answer within {self._timeout_s:g} s: raise timeout_s")
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
@@ -353,18 +353,19 @@ class HttpTransport:
                 hint = " (for a private authority, set SSL_CERT_FILE to its certificates)" if unknown else ""
                 return self._failed(EndpointError, f"cannot connect securely: {text}{hint}", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
-                return self._failed(ReplyError, "the connection broke off in the middle of the answer")
+                return self._failed(ReplyError, "the connection broke off during the answer: see the server's log")
             # The server may have read the request, so this counts as sent.
             case aiohttp.ServerDisconnectedError():
-                text = "the server closed the connection without an answer"
+                text = "the server closed the connection without an answer: see the server's log"
             case aiohttp.ClientConnectorError():
                 reason = error.os_error.strerror or str(error.os_error) or "the connection was cut"
-                text = f"cannot connect to {error.host}:{error.port}: {reason}"
+                reason = "connection refused" if isinstance(error.os_error, ConnectionRefusedError) else reason
+                text = f"cannot connect to {error.host}:{error.port} ({reason}): check the url and the server"
                 return self._failed(EndpointError, text, sent=False)
             case aiohttp.ClientHttpProxyError():
-                text = f"the proxy answered {error.status} {error.message}"
+                text = f"the proxy answered {error.status} {error.message}: check the proxy's address and password"
             case aiohttp.ClientResponseError():
-                text = f"the server does not speak HTTP as expected: {error.message}"
+                text = f"the reply is not valid HTTP ({error.message}): check the url, such as its port"
             # aiohttp raises ValueError for some malformed replies, such as an unreadable header.
             case aiohttp.ClientError() | OSError() | ValueError():
                 text = f"the connection failed: {type(error).__name__}: {error}"
@@ -405,7 +406,7 @@ def tls_context() -> ssl.SSLContext:
         try:
             return ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(f"the certificates in {variable}={path} cannot be read: {error}") from None
+            raise ConfigurationError(f"{variable}={path} has no readable certificates ({error}): correct it") from None
     return ssl.create_default_context()
 
 
@@ -448,11 +449,11 @@ _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 
 _KINDS: Mapping[int, tuple[type[EndpointError], str]] = {
     401: (RefusedError, "check the key or sign-in"),
-    402: (RefusedError, "the account has nothing left to spend"),
+    402: (RefusedError, "add credit to the account"),
     403: (RefusedError, "check the permissions of the key or identity"),
     404: (EndpointError, "check the url and the deployment's name"),
     408: (TimedOutError, ""),
-    413: (EndpointError, "the request is too large"),
+    413: (EndpointError, "send a shorter request"),
     429: (ThrottledError, "lower the definition's limits, or try later"),
     504: (TimedOutError, ""),
 }

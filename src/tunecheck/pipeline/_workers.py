@@ -301,8 +301,7 @@ class ProcessExecutor:
                 return (await self._send(worker, body, self._limit_s)).outcomes[0][position]
             except ProcessEndedError:
                 if time.monotonic() - begun >= self._limit_s:
-                    late = f"the call took longer than its time limit of {self._limit_s:g} s"
-                    return timeout_failure(name, LateError(late))
+                    return timeout_failure(name, LateError.after(self._limit_s))
                 how = await worker.how_it_ended()
                 return Failure(CRASHED, f"evaluator {name!r} ended its worker process: {how}")
 

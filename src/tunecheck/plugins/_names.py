@@ -102,7 +102,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
         try:
             plugin = point.load()
             if not isinstance(plugin, interface.Plugin):
-                raise TypeError(f"{point.value} is a {type(plugin).__name__}: name a tunecheck.plugins.Plugin instead")
+                raise TypeError(f"{point.value} must be a tunecheck.plugins.Plugin, not a {type(plugin).__name__}")
             plugins.append(replace(plugin, distribution=distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))

@@ -223,8 +223,7 @@ class Prompt:
 
         missing = [name for name, item in self.inputs.items() if item.required and name not in values]
         if missing:
-            inputs = "input" if len(missing) == 1 else "inputs"
-            raise PromptError(f"{self.source}: values are missing for the {inputs} {', '.join(missing)}")
+            raise PromptError(f"{self.source}: no value is given for {', '.join(missing)}: pass one for each input")
 
         bound: dict[str, JSON] = {}
         for name, item in self.inputs.items():

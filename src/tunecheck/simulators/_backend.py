@@ -596,7 +596,7 @@ def find_simulator(
     """
     plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
-        raise PluginError(f"the plug-in {name!r} is not a subclass of tunecheck.simulators.Simulator")
+        raise PluginError(f"the simulator {name!r} must be a subclass of tunecheck.simulators.Simulator")
     return plugin
 
 
