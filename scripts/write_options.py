@@ -16,8 +16,18 @@ from tunecheck.plugins import discover
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 HEAD = """# All options
 
-Written from the commands' help by `python scripts/write_options.py`
-(`evaluate` and `score`: `--help-all`).
+This page has the help of every command (`evaluate` and `score`: `--help-all`). [The command line](command-line.md)
+shows the commands at work.
+
+* RUN is a run's name, its id, the beginning of its id, its folder, or `last` (the newest run).
+* An endpoint (`--endpoint`, `--judge`, `--writer` …) is a [definition](endpoints.md): a file, or its name in
+  `endpoints/`.
+* A *(repeatable)* option takes one value each time. `A,B` stands for several values with commas.
+* A *gate against a run* is `--no-worse-than` or `--better-than` ([gates](gates.md)).
+* *Dependent rows*, such as the turns of one conversation, form a
+  [cluster](comparison-figures.md#rows-that-belong-together).
+
+`python scripts/write_options.py` writes this page from the commands' help.
 """
 ALL = ("evaluate", "score")
 """The commands whose `--help` leaves rare options to `--help-all`."""

@@ -134,7 +134,7 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
     """Find probable mistakes in a data set, with evidence: what `check` finds, and what only looks wrong.
 
     Findings are listed in this order: sure, likely, worth a look. Turns count from 0. Exit code 3: there are sure
-    or likely findings.
+    or likely findings (with --review always 0).
     """
     from tunecheck import find_run
     from tunecheck.datasets import open_dataset
@@ -329,8 +329,9 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
 def author(options: AuthorOptions, invocation: cli.Invocation) -> int:
     """Make a validated data set of conversations with simulated services.
 
-    Each stage leaves a file that you can read and edit: the functions, which result feeds which parameter, the calls
-    and words of each conversation, its variants. Unchanged parts are not made again.
+    Name at least one service with --simulator, --openapi or --mcp. Each stage leaves a file that you can read and
+    edit: the functions, which result feeds which parameter, the calls and words of each conversation, its variants.
+    Unchanged parts are not made again.
     """
     _check_author(options)
     models = _make_models(options)
@@ -496,8 +497,9 @@ class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
 def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
 
-    Rows whose cause is, or may be, serving are left out. Test rows must not become training rows: --leave-test-set
-    removes them from the test set, --no-test-set says that there is none. FILE.source.json has the source of each line.
+    Rows whose cause is, or may be, serving are left out unless --cause names it. Test rows must not become training
+    rows: --leave-test-set removes them from the test set, --no-test-set says that there is none. FILE.source.json has
+    the source of each line.
     """
     from tunecheck import find_run
     from tunecheck_authoring._export import FORMS

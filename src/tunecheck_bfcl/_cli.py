@@ -40,9 +40,7 @@ class BfclRunOptions(cli.ResumableOptions, cli.ConversationOptions, cli.NamesOpt
     compat: bool = cli.flag("Run like the leaderboard: 21 answers per turn, text calls in its format.", cli.ASKING)
     exclude_state_log: bool = cli.flag("Leave the simulators' states out of the log.", cli.RUNNING)
     data: str | None = cli.option("Folder of BFCL's data; default: the folder of `bfcl get`.", "DIR", cli.RUNNING)
-    reuse: str | None = cli.option(
-        "Start a new run; reuse RUN's answers and verdicts if inputs are unchanged.", "RUN", cli.RUNNING, recorded=False
-    )
+    reuse: str | None = cli.option("New run; reuse what is unchanged since RUN.", "RUN", cli.RUNNING, recorded=False)
 
 
 @cli.command(BfclRunOptions)

@@ -77,7 +77,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     filler: str | None = option("Quiz questions to insert between the tests; default: a small pool.", "FILE", _TEXTS)
     wording: str | None = option("YAML of other texts for the conversation, e.g. the introduction.", "FILE", _TEXTS)
-    texts: str | None = option("Books for the chapter break tests; without books, these are left out.", "PATH", _TEXTS)
+    texts: str | None = option("Books for the chapter break tests, which are left out without books.", "PATH", _TEXTS)
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
@@ -94,8 +94,9 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
 def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     """Interleave the tests of a configuration in one long conversation with an agent, and score what it remembers.
 
-    Every message is logged, so --resume continues exactly where the run stopped. RUN/memory/ has the files that the
-    GoodAI benchmark writes.
+    A definition is one test with all its texts; definitions are made once and kept for the next run. Every message is
+    logged, so --resume continues exactly where the run stopped. RUN/memory/ has the files that the GoodAI benchmark
+    writes.
 
     Exit codes:
     0 done

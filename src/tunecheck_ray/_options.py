@@ -10,5 +10,5 @@ class RayOptions(AddedOptions):
     """Options of `--on ray`."""
 
     task_cpus: float | None = option(
-        "CPUs that each Ray task reserves; default: 0.25.", "SHARE", RUNNING, recorded=False, least=0.01
+        "With --on: CPUs that each Ray task reserves; default: 0.25.", "SHARE", RUNNING, recorded=False, least=0.01
     )

@@ -35,7 +35,7 @@ class ServeOptions(CommandOptions):
     fault: list[str] | None = option(
         "Share of requests that fail with a status, e.g. 429=0.05 (repeatable).", "STATUS=RATE"
     )
-    seed: int | None = option("Random seed of the simulated model and of --fault.", "N", least=0)
+    seed: int | None = option("Random seed of the simulated model and of --fault; default: 0.", "N", least=0)
     quiet: bool = flag("Do not print a line for each request.")
 
 
@@ -43,8 +43,8 @@ class ServeOptions(CommandOptions):
 def serve(options: ServeOptions, invocation: Invocation) -> int:
     """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
 
-    --service runs a plug-in's service instead. --evaluator scores rows for endpoint-based evaluators of Azure AI
-    Foundry.
+    Give one of --replay, --simulated, --service and --evaluator. --service runs a plug-in's service instead of a model.
+    --evaluator scores rows for endpoint-based evaluators of Azure AI Foundry.
     """
     import asyncio
 

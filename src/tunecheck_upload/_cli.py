@@ -32,7 +32,7 @@ class DestinationOptions(cli.CommandOptions):
     foundry: str | None = _destination(
         "evals: upload as a run of Foundry's evals API; default: as a separate result.", "API"
     )
-    mlflow: str | None = _destination("Address of an MLflow server.", "URL")
+    mlflow: str | None = _destination("Upload to the MLflow server at this address.", "URL")
 
 
 @dataclass(frozen=True, kw_only=True)

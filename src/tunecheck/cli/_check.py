@@ -76,8 +76,8 @@ class CheckOptions(DataCheckOptions):
     targets: list[str] | None = argument(
         "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints.", "WHAT…", default=None
     )
-    dataset: list[str] | None = option("Data set to check (repeatable); --dataset may be left out.", "FILE")
-    endpoint: list[str] | None = option("Endpoints to check; --endpoint may be left out.", "A,B", names=True)
+    dataset: list[str] | None = option("Data set to check, the same as WHAT (repeatable).", "FILE")
+    endpoint: list[str] | None = option("Endpoints to check, the same as WHAT.", "A,B", names=True)
 
 
 @command(CheckOptions)
@@ -89,7 +89,8 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
     Endpoints: questions with known answers show how the model is served, and which lines to change.
 
-    Exit codes: 0 no problem; 2 a definition or an option is wrong; 3 a check found a problem.
+    Exit codes: 0 no problem; 2 a definition or an option is wrong; 3 a check found a problem, or an endpoint does not
+    answer.
     """
     names = [*(options.targets or ()), *(options.dataset or ()), *(options.endpoint or ())]
     if not names:

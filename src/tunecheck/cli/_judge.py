@@ -44,7 +44,7 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     limit: int | None = option("Use only the first N rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("Evaluator to calibrate; `tunecheck plugins` lists the names.", "NAME", SCORING)
     metric: str | None = option("Metric to compare; default: the evaluator's main metric.", "METRIC", SCORING)
-    save: bool = flag("Correct this judge's rates in all runs of the results folder.", _LABELS, recorded=False)
+    save: bool = flag("Keep the result; runs in the results folder then show corrected rates.", _LABELS, recorded=False)
     out: str | None = option("Write all results as JSON.", "FILE", SHOWING, recorded=False, acts="writes")
 
 

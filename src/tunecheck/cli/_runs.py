@@ -204,7 +204,10 @@ class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsO
 
 @command(CompareOptions)
 def compare(options: CompareOptions, invocation: Invocation) -> int:
-    """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
+    """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed.
+
+    A run is named by its name, id, the beginning of its id, its folder, or last.
+    """
     from tunecheck.comparison._view import comparison_view
 
     # A file that cannot be written must not cost a long comparison.
@@ -264,7 +267,10 @@ class ReportOptions(shared.ComparingOptions, shared.ResultsOptions):
 
 @command(ReportOptions)
 def report(options: ReportOptions, invocation: Invocation) -> int:
-    """Write a run's report: one self-contained HTML file."""
+    """Write a run's report: one self-contained HTML file.
+
+    A run is named by its name, id, the beginning of its id, its folder, or last.
+    """
     from tunecheck.cli._running import note_changed
     from tunecheck.report._writing import write_report
 

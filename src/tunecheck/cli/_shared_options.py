@@ -48,7 +48,9 @@ class ResultsOptions(CommandOptions):
     whole_storage: ClassVar[bool] = False
     """True if the command may open any run in the folder, not only the named ones."""
 
-    results_dir: str | None = option("Folder of runs, or az://…", "DIR", RUNNING, recorded=False, acts="writes")
+    results_dir: str | None = option(
+        "Folder of runs (default: eval_results), or az://…", "DIR", RUNNING, recorded=False, acts="writes"
+    )
 
     @property
     def folder(self) -> Path:
@@ -112,7 +114,7 @@ class DecisionOptions(ComparingOptions):
     guard: list[str] | None = option(
         "Keep the base if NAME gets worse by more than MARGIN, e.g. match:0.02 (repeatable).", "NAME:MARGIN", STATISTICS
     )
-    margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", STATISTICS)
+    margin: float | None = option("Loss to accept, 0.02 is two points; default: require a better run.", "M", STATISTICS)
     confidence: float = option("Confidence level of intervals and decisions.", "C", STATISTICS, default=0.95)
     allow_simulated: bool = flag("Also compare runs with simulated answers.", STATISTICS)
     allow_changed_evaluator: bool = flag("Decide even if the primary metric's evaluators differ.", STATISTICS)
@@ -161,7 +163,7 @@ class DataCheckOptions(JsonOptions, TrustOptions):
     """Options of commands that check rows of a data set."""
 
     limit: int | None = option("Check only the first N rows.", "N", least=1)
-    benchmark_data: Path | None = option("Folder of BFCL's texts for long-context rows.", "DIR")
+    benchmark_data: Path | None = option("Folder of BFCL's data for long-context rows; default: of `bfcl get`.", "DIR")
     remarks: bool = flag("Also list remarks: unusual entries that may still be right.")
 
 
@@ -173,7 +175,7 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     concurrency: int | None = option(
         "Calls in flight; default: the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False, acts="speeds"
     )
-    accept_damage: bool = flag("Accept damage; repeat lost calls (in `score`: only judges').", RUNNING, recorded=False)
+    accept_damage: bool = flag("Use a damaged run; repeat lost calls (`score`: only judges').", RUNNING, recorded=False)
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
@@ -195,7 +197,7 @@ class ResumableOptions(RunOptions):
 class ModelOptions(CommandOptions):
     """Options of commands that make paid model calls."""
 
-    judge: str | None = option("Model of LLM judges: a definition or its name.", "FILE", SCORING, acts="asks")
+    judge: str | None = option("Model of LLM judges: an endpoint's file or name.", "FILE", SCORING, acts="asks")
     prices: str | None = option("YAML file with each model's prices per million tokens.", "FILE", RUNNING, acts="loads")
     max_cost: float | None = option("Stop before calls cost more than this.", "AMOUNT", RUNNING, least=0, fixed=False)
 
@@ -231,9 +233,11 @@ class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
     set: dict[str, JSON] | None = option(
-        "E.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
+        "Parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
-    mapping: dict[str, JSON] | None = option("E.g. 'response=${data.text}' (repeatable).", "PARAMETER=SOURCE", SCORING)
+    mapping: dict[str, JSON] | None = option(
+        "Source, e.g. 'response=${data.x}' (repeatable).", "PARAMETER=SOURCE", SCORING
+    )
 
 
 # -- gates
@@ -248,7 +252,7 @@ class GateOptions(CommandOptions):
         "Exit 3 if a larger share of rows has an error; default with a gate: 0.", "SHARE", GATING, least=0, most=1
     )
     no_worse_than: str | None = option("Require evidence: at most --margin worse than RUN.", "RUN", GATING)
-    margin: float | None = option("Loss to accept; 0.02 is two points of a pass rate.", "M", GATING, least=0)
+    margin: float | None = option("Loss that --no-worse-than accepts; 0.02 is two points.", "M", GATING, least=0)
     better_than: str | None = option("Require evidence: primary metric better than RUN's.", "RUN", GATING)
     confidence: float | None = option(
         "Confidence level of gates against a run; default 0.95.", "C", GATING, least=0.5, most=0.9999

@@ -8,6 +8,10 @@ from tunecheck.cli._options import Invocation, command
 def evaluate(options: Options, invocation: Invocation) -> int:
     """Send every row of a data set to an endpoint, and judge its answers.
 
+    Without --endpoint and --response-column, the data's YAML file names what answers, else the simulated endpoint
+    answers. Without --evaluators, that file names the evaluators, else they are function_call_match, argument_match
+    and match.
+
     Exit codes:
     0 done
     1 the run failed or was interrupted, or every row has an error

@@ -40,10 +40,10 @@ class ScoreOptions(
     """At most 24 including `--help` and `--help-all`, in one line each."""
 
     run: str | None = argument("A finished run: name, id, beginning of an id, folder, or last.", "RUN")
-    evaluators: list[str] | None = option("Evaluators; default: the data set's or RUN's.", "A,B", SCORING, names=True)
+    evaluators: list[str] | None = option("Evaluators; default: the data's (score: RUN's).", "A,B", SCORING, names=True)
     primary: str | None = option("Deciding metric; default: the data's, else match, else the first.", "M", SCORING)
     calls: str | None = option(
-        "strict (default with tools): score only tool_calls. lenient: also calls in text.", "strict|lenient", SCORING
+        "strict: only tool_calls count (default if the API has them); lenient: also in text.", "strict|lenient", SCORING
     )
     config: str | None = option("YAML file with these options as keys.", "FILE", RUNNING, recorded=False)
     workers: int | None = option("Worker processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
@@ -63,16 +63,14 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
     run: str | None = option(hidden=True)
     dataset: str | None = option("Data set: a file, or its name in datasets/.", "FILE", _DATA)
     endpoint: str | None = option("Endpoint to evaluate, or several as a,b.", "FILE", _DATA, acts="asks")
-    response_column: str | None = option("Score the answers in this column.", "COLUMN", _DATA)
+    response_column: str | None = option("Score this column's answers; call no endpoint.", "COLUMN", _DATA)
     limit: int | None = option("Use only the first N rows.", "N", _DATA, least=1)
     number_ids: bool = flag("Accept repeated ids: in line 7, a repeated ID becomes ID@7.", _DATA)
-    repeat: int | None = option(
-        "Trials of each row; adds pass@k and pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds"
-    )
+    repeat: int | None = option("Trials per row; adds pass@k, pass^k.", "K", _DATA, least=1, most=1_000, acts="speeds")
     seed: int | None = option("Seed for simulated answers and the row order of --until-decided.", "N", _DATA, least=0)
     until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
-    reuse: str | None = option("Start a new run; reuse RUN's options and answers.", "RUN", RUNNING, recorded=False)
+    reuse: str | None = option("New run with RUN's options; reuse what is unchanged.", "RUN", RUNNING, recorded=False)
     on: str | None = option("Run rows on Ray: ray, ray:ADDRESS or ray:auto.", "WHERE", RUNNING, recorded=False)
     dry_run: bool = flag("Check everything and estimate calls and cost; make no call.", SHOWING, recorded=False)
 
