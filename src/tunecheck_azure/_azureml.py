@@ -48,6 +48,7 @@ _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
 # A reference to an environment variable in a definition: ${env:NAME}, or ${env:NAME:plain} for a value that is no
 # secret.
 _VARIABLE = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
+_AGAIN = "correct the cause, and repeat the command with --overwrite"
 _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
     b".env\n.env.*\n*.env\n*.pem\n*.key\n*.pfx\nid_rsa*\nid_ed25519*\n.netrc\n.pypirc\n"
@@ -151,7 +152,7 @@ def _checked_data(dataset: str | None) -> str:
 
     sidecar = sidecar_path(Path(dataset))
     if _is_input(dataset) and sidecar.exists():
-        raise ConfigurationError(f"a job gets {dataset} but not its sidecar {sidecar}; move both into datasets/")
+        raise ConfigurationError(f"{dataset}: the job would lack its sidecar {sidecar}; move both files into datasets/")
     return dataset
 
 
@@ -182,7 +183,8 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
             raise ConfigurationError(
-                f"--env {name}: job.yml would show this possible secret; use --identity and auth: {{type: entra}}"
+                f"--env {name}: job.yml would show this possible secret; use --identity, and auth: {{type: entra}} "
+                "in the endpoint's definition"
             )
 
         variables[name] = value
@@ -214,7 +216,7 @@ def _write_job(options: JobOptions, dataset: str, name: str) -> Path:
     folder = options.out or Path("azureml") / name
     file = folder / "job.yml"
     if file.exists() and not options.overwrite:
-        raise ConfigurationError(f"{file} exists; choose another --name, or replace the file with --overwrite")
+        raise ConfigurationError(f"{file} exists; choose another --out, or replace the file with --overwrite")
 
     # Before anything is written: this refuses wrong arguments.
     text = _job_yaml(options, dataset, name, folder)
@@ -310,7 +312,7 @@ def _shell_quoted(word: str) -> str:
         ConfigurationError: the word contains `${{`, which Azure ML would replace.
     """
     if "${{" in word:
-        raise ConfigurationError(f"{word!r}: Azure ML replaces ${{{{…}}}} in a job's command; leave out ${{{{…}}}}")
+        raise ConfigurationError(f"{word!r}: Azure ML would replace ${{{{…}}}} in this argument; remove ${{{{…}}}}")
     return shlex.quote(word)
 
 
@@ -353,7 +355,7 @@ def _submit(job: Path, options: JobOptions) -> str:
 
     Raises:
         ConfigurationError: neither `az` nor azure-ai-ml is installed, or azure-ai-ml needs the workspace.
-        TunecheckError: Azure ML refused the job.
+        TunecheckError: the job was not submitted.
     """
     from tunecheck.endpoints import can_import
 
@@ -367,7 +369,7 @@ def _submit(job: Path, options: JobOptions) -> str:
 
     raise ConfigurationError(
         "--submit needs the Azure CLI with the extension ml (az extension add --name ml), or two packages (pip install "
-        "azure-ai-ml azure-identity); the job file is already written"
+        "azure-ai-ml azure-identity); install either, and repeat the command with --overwrite"
     )
 
 
@@ -379,8 +381,8 @@ def _submit_by_az(command: list[str]) -> str:
     )
 
     if result.returncode != 0:
-        lines = result.stderr.strip().splitlines()
-        raise TunecheckError(f"az refused the job: {clean(lines[-1] if lines else f'exit {result.returncode}', 1_000)}")
+        lines = result.stderr.strip().splitlines() or [f"exit {result.returncode}"]
+        raise TunecheckError(f"az did not submit the job: {clean(lines[-1], 1_000)}; {_AGAIN}")
     return result.stdout.strip()
 
 
@@ -389,7 +391,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
 
     Raises:
         ConfigurationError: an option that names the workspace is missing.
-        TunecheckError: Azure ML refused the job.
+        TunecheckError: the job was not submitted.
     """
     from azure.ai.ml import MLClient, load_job
     from azure.core.exceptions import AzureError
@@ -404,5 +406,5 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     try:
         submitted = client.jobs.create_or_update(load_job(job))
     except AzureError as error:
-        raise TunecheckError(f"Azure ML refused the job: {clean(error, 1_000)}") from None
+        raise TunecheckError(f"azure-ai-ml did not submit the job: {clean(error, 1_000)}; {_AGAIN}") from None
     return str(submitted.studio_url)

@@ -101,7 +101,8 @@ class AzureEvaluator(Evaluator):
         `label` names the value in the error. An assistant's calls of tools in `refused_tools` are refused, too.
         """
         if value is None or (isinstance(value, (str, list)) and not value):
-            raise errors.mistake(f"{label} is missing or empty", errors.ErrorCategory.MISSING_FIELD, self.error_target)
+            text = f"{label} is missing or empty; give it a value"
+            raise errors.mistake(text, errors.ErrorCategory.MISSING_FIELD, self.error_target)
 
         self._check_schema("said", label, value)
 
@@ -111,7 +112,7 @@ class AzureEvaluator(Evaluator):
                 kind = part["type"]
                 tool = kind if kind == "openapi_call" else str(part.get("name", "")).lower()
                 if kind in ("tool_call", "openapi_call") and tool in self.refused_tools:
-                    text = f"{self.error_target.value} cannot judge calls of {tool}"
+                    text = f"{self.error_target.value} cannot judge calls of {tool}; leave out rows with these calls"
                     raise errors.mistake(text, errors.ErrorCategory.NOT_APPLICABLE, self.error_target)
 
     def check_tools(self, label: str, value: object, missing: str | None = None) -> None:
@@ -124,7 +125,7 @@ class AzureEvaluator(Evaluator):
             EvaluationException: the value is missing, or has another form.
         """
         if not value and missing is not None:
-            raise errors.mistake(missing, errors.ErrorCategory.MISSING_FIELD, self.error_target)
+            raise errors.mistake(f"{missing}; give a list", errors.ErrorCategory.MISSING_FIELD, self.error_target)
         if value and not isinstance(value, str):
             self._check_schema(label.removeprefix("tool_"), label, value)
 

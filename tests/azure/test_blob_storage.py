@@ -102,7 +102,7 @@ def test_a_token_in_the_address_is_refused_and_not_repeated() -> None:
 @pytest.mark.parametrize("container", ["x", "Evals", "a--b", "-ab", "ab-", "my_evals", "a" * 64])
 def test_an_address_with_a_wrong_container_says_what_containers_are_called(container: str) -> None:
     for address in (f"az://{container}/y", f"az://{container}"):
-        with pytest.raises(ConfigurationError, match="the container's name is wrong; use 3 to 63 lower"):
+        with pytest.raises(ConfigurationError, match=f"^{address}: the container's name is wrong; use 3 to 63 lower"):
             open_mirror(address)
 
 

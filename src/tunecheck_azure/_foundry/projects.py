@@ -79,13 +79,13 @@ def read_project(value: object) -> str | HubProject:
         text = os.fspath(value).strip()
         parts = text.split("/")
         if text.lower().endswith((".yaml", ".yml", ".json")) or Path(text).is_file():
-            keys, source = load_yaml(text), text
+            keys, source = load_yaml(text), f"the project in {text}"
         else:
             is_hub = len(parts) == len(_KEYS) and all(parts)
             keys = dict(zip(_KEYS, parts, strict=True)) if is_hub else {"endpoint": text}
 
     if not isinstance(keys, Mapping):
-        raise ConfigurationError(f"{source} must be {_PROJECT_FORMS}, not {value!r}")
+        raise ConfigurationError(f"{source} must be {_PROJECT_FORMS}, not {keys!r:.60}")
 
     if "endpoint" not in keys:
         return read_as({str(key): entry for key, entry in keys.items()}, HubProject, source)

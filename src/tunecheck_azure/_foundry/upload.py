@@ -57,9 +57,9 @@ class FoundryUploader(Uploader):
         self.project = read_project(project)
 
         if api not in (None, EVALS):
-            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; give {EVALS!r}, or leave out the API")
+            raise ConfigurationError(f"Foundry has no API {api!r} for uploads; use --foundry {EVALS} (api={EVALS!r})")
         if api is not None and isinstance(self.project, HubProject):
-            raise ConfigurationError("a project in a hub has no evals API; give the endpoint of a Foundry project")
+            raise ConfigurationError("a project in a hub has no evals API; omit --foundry, or give a Foundry project")
 
         self._evals = api == EVALS
         text = self.project.text if isinstance(self.project, HubProject) else self.project

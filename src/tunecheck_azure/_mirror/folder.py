@@ -83,7 +83,7 @@ class BlobStore:
             )
         if _CONTAINER.fullmatch(parts["container"]) is None:
             rule = "3 to 63 lowercase letters, digits or inner single hyphens"
-            raise ConfigurationError(f"az://container/prefix: the container's name is wrong; use {rule}")
+            raise ConfigurationError(f"{address}: the container's name is wrong; use {rule}")
         self.place = address.rstrip("/")
         # "team-a/runs/" for az://evals/team-a/runs, "" for az://evals.
         self._prefix = f"{(parts['prefix'] or '').strip('/')}/".lstrip("/")
@@ -135,7 +135,7 @@ class BlobStore:
                 found = self._container.download_blob(self._prefix + name)
             except azure_errors.ResourceNotFoundError as error:
                 if getattr(error, "error_code", None) == "ContainerNotFound":
-                    raise RunError(f"{self.place}: the container does not exist; create the container first") from None
+                    raise
                 return None
             return StoredBlob(found.readall(), found.properties.etag.strip('"'))
 
@@ -199,14 +199,14 @@ def _credential() -> AzureNamedKeyCredential | AzureSasCredential | TokenCredent
 
 def _reason(error: Exception) -> str:
     """Return the reason of an error without the address, which may contain a signature."""
-    if isinstance(error, azure_errors.HttpResponseError) and error.status_code is not None:
-        code = getattr(error, "error_code", None)  # set by the storage client
-        return f"{code} ({error.status_code})" if code else f"HTTP {error.status_code}"
-
     if isinstance(error, (azure_errors.ServiceRequestError, azure_errors.ServiceResponseError, OSError)):
-        return "the storage cannot be reached"
+        return "the storage cannot be reached; check the connection and AZURE_STORAGE_ACCOUNT_NAME"
 
-    return str(error).partition("\n")[0]
+    code, status = getattr(error, "error_code", None), getattr(error, "status_code", None)  # the storage sets the code
+    reason = str(error).partition("\n")[0] if status is None else f"{code} ({status})" if code else f"HTTP {status}"
+    if status == 403 or isinstance(error, azure_errors.ClientAuthenticationError):
+        return f"{reason}; check the credentials in AZURE_STORAGE_… variables or `az login`, and their permissions"
+    return f"{reason}; create the container first" if code == "ContainerNotFound" else reason
 
 
 # -- the folder
@@ -469,8 +469,8 @@ class MirrorFolder:
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
             return (
-                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts, "
-                f"whose rows --resume then answers again"
+                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts "
+                f"and repeat their rows with --resume"
             )
 
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
