@@ -364,7 +364,7 @@ def _submit(job: Path, options: JobOptions) -> str:
     if az is not None:
         return _submit_by_az([az, *_az_command(job, options)[1:]])
 
-    if can_import("azure.ai.ml"):
+    if can_import("azure.ai.ml") and can_import("azure.identity"):
         return _submit_by_package(job, options)
 
     raise ConfigurationError(

@@ -148,3 +148,11 @@ def test_without_az_and_its_package_the_error_says_what_to_install(
     assert job("--submit") == 2
     assert "az extension add --name ml" in capsys.readouterr().err
     assert (workspace / "azureml/val/job.yml").exists()
+
+
+def test_a_package_without_its_sign_in_is_not_used(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tunecheck.endpoints.can_import", lambda package: package == "azure.ai.ml")
+    assert job("--submit") == 2
+    assert "azure-ai-ml azure-identity" in capsys.readouterr().err
