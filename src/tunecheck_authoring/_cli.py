@@ -141,7 +141,7 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
     from tunecheck_authoring._audit.audit import FEWEST_RUNS
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
-        raise ConfigurationError(f"--runs compares the answers of several runs; give at least {FEWEST_RUNS} runs")
+        raise ConfigurationError(f"--runs needs at least {FEWEST_RUNS} runs to compare; give one --runs for each run")
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     result = authoring.audit(
@@ -216,7 +216,8 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
 
     if reasons:
         if len(reasons) == count:
-            raise ConfigurationError(f"{path}: no row can be compared ({reasons[0]}); try `tunecheck datasets convert`")
+            problem = f"no row can be compared ({reasons[0]})"
+            raise ConfigurationError(f"--against {path}: {problem}; give a file from `tunecheck datasets convert`")
         summary = f"{len(reasons):,} of {plural(count, 'row')} cannot be compared (first reason: {reasons[0]})"
         print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 

@@ -481,7 +481,8 @@ def export(run: Run, options: authoring.ExportOptions, against: Run | None = Non
 
     examples = [*_distinct(found, report, paired=paired)]
     if not examples:
-        raise ConfigurationError(f"run {run.id} has no rows to export: {_why_nothing(report)}")
+        what = "failed" if against is None else "got a right answer from just one run"
+        raise ConfigurationError(f"run {run.id} has no rows to export: {_why_nothing(report, what)}")
 
     rank = {code: number for number, code in enumerate(plugins.order_causes({example.cause for example in examples}))}
     # Sorting is stable, so rows of one cause stay in the order of the run.
@@ -526,12 +527,15 @@ def _check_files(run: Run, out: Path, options: authoring.ExportOptions) -> None:
             raise ConfigurationError(f"{path} exists; choose another name, or replace the file with --overwrite")
 
 
-def _why_nothing(report: ExportReport) -> str:
-    """Return the reason why no row was exported: none failed, or the most frequent reasons for leaving rows out."""
+def _why_nothing(report: ExportReport, what: str) -> str:
+    """Return the reason why no row was exported: there is none, or the most frequent reasons for leaving rows out.
+
+    `what` says which rows are exported, as a part of the sentence: "failed".
+    """
     if not report.failed:
-        return f"none of the run's {plugins.plural(report.rows, 'row')} failed"
+        return f"none of the {plugins.plural(report.rows, 'row')} {what}"
     reasons = "; ".join(f"{reason} ({count:,})" for reason, count in report.left_out.most_common(3))
-    return f"none of the run's {plugins.plural(report.failed, 'failed row')} is usable: {reasons}"
+    return f"none of the {plugins.plural(report.failed, 'row')} that {what} is usable: {reasons}"
 
 
 def _failed_examples(run: Run, reader: FailedRows, report: ExportReport) -> Iterator[Example]:
@@ -651,7 +655,8 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     known = run.manifest().dataset
     if not known.path:
         raise ConfigurationError(
-            f"--leave-test-set: run {run.id} has no data file to remove exported rows from; give --no-test-set"
+            f"--leave-test-set: run {run.id} has no data file; remove the exported rows from your test set yourself, "
+            "and give --no-test-set"
         )
 
     dataset = open_dataset(known.path, number_ids=True)
@@ -678,7 +683,7 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
                 kept += 1
 
         if not kept:
-            raise ConfigurationError(f"the export would leave no test row of {known.path}; export less with --cause")
+            raise ConfigurationError(f"the export would remove all test rows of {known.path}; export less with --cause")
 
     report.rest = kept
     left = len(report.leaving) + report.left_along

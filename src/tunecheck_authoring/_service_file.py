@@ -515,7 +515,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 def require_name(path: Path) -> None:
     """Refuse a simulator's file if its name is not a valid Python identifier."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: the file needs a Python name without a leading _, such as my_service.py")
+        raise ConfigurationError(f"{path}: choose another name: a Python name without a leading _, such as my_service")
 
 
 def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:

@@ -198,7 +198,7 @@ class EndpointAgent(Agent):
             except ContentFilterError:
                 outcome = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked_length)
             except ValueError as error:  # for example a request template that names a row's column
-                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
+                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}; correct it") from None
 
         # The exchange is kept in the same way as one that is read from an event log.
         self.observe(message, outcome.text or "", declined=outcome.declined)
@@ -297,7 +297,7 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int,
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
-            f"endpoint {name!r}: the reply has {len(text):,} characters, over the limit of {MAX_REPLY_CHARACTERS:,}",
+            f"endpoint {name!r}: the reply has {len(text):,} characters; limit replies to {MAX_REPLY_CHARACTERS:,}",
             request_id=completion.request_id,
         )
 

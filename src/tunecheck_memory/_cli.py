@@ -110,8 +110,8 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
 
     options, trust = cli.begin(options, invocation)
     if options.config is None or options.endpoint is None:
-        missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
-        raise ConfigurationError(f"there is nothing to run; give {missing}, or --resume RUN")
+        what, option = ("endpoint", "--endpoint FILE") if options.config else ("configuration", "-c CONFIG.yml")
+        raise ConfigurationError(f"no {what} is given; give {option}, or --resume RUN to continue a run")
 
     outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)

@@ -276,7 +276,7 @@ class EventLog:
 
         if not CHANGEABLE.issuperset(changed):
             raise ConfigurationError(
-                f"run {path.parent.name} was started with different settings ({', '.join(changed)}); "
+                f"{path.parent}: the session was started with different settings ({', '.join(changed)}); "
                 "restore the settings, or start a new run with --fresh"
             )
 

@@ -328,8 +328,8 @@ class Session:
             self._resize_if_changed(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
-                    f"event {self._number} was {_effect_text(event.effect)}, but would now be "
-                    f"{_effect_text(effect)}, because definitions, settings or the program changed; "
+                    f"the run cannot continue: event {self._number} was {_effect_text(event.effect)}, but would now "
+                    f"be {_effect_text(effect)}, because definitions, settings or the program changed; "
                     "undo the change, or start a new run with --fresh"
                 )
             effect = await self._settle(schedule, event.effect, await self._repeat(event))

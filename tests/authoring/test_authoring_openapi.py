@@ -224,7 +224,7 @@ def test_an_operation_that_takes_more_than_people_say_is_not_used(folder: Path) 
     (folder / "clinic.yaml").write_text(json.dumps(document))
     assert main(["datasets", "author", "clinic", "--openapi", "clinic.yaml", "--tasks", "2", "--stage", "graph"]) == 0
     graph = yaml.safe_load((folder / "authoring/clinic/graph.yaml").read_text())
-    assert graph["functions"]["addThing"]["problem"] == "the function has 101 parameters; a request can state 100"
+    assert graph["functions"]["addThing"]["problem"] == "the function has 101 parameters; a request states at most 100"
     assert "problem" not in graph["functions"]["getAnimal"]
 
 

@@ -408,4 +408,4 @@ def test_training_data_that_cannot_be_compared_is_said(cwd: Path, capsys: pytest
     write_lines(cwd / "own.jsonl", [{"query": "Hello.", "ground_truth": "Hi."}])
     write_lines(cwd / "train.jsonl", [{"said": "Send 'Hello there'."}])
     assert main(["datasets", "audit", "own.jsonl", "--against", "train.jsonl"]) == 2
-    assert re.search(r"no row can be compared \(.*\); try .* datasets convert", capsys.readouterr().err)
+    assert re.search(r"no row can be compared \(.*\); give .* datasets convert", capsys.readouterr().err)

@@ -129,7 +129,7 @@ def test_a_log_torn_at_any_byte_keeps_every_whole_record(tmp_path: Path) -> None
 @cases("memory")
 def test_a_log_begun_with_something_else_is_refused(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
     written(tmp_path)
-    with pytest.raises(ConfigurationError, match=f"session-1 was started with {named}; .*--fresh"):
+    with pytest.raises(ConfigurationError, match=f"session-1: the session was started with {named}; .*--fresh"):
         log_in(tmp_path, changed)
     log_in(tmp_path).close()
 

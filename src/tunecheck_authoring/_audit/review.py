@@ -61,7 +61,7 @@ class Review:
     def __post_init__(self) -> None:
         """Refuse an output file that is not named `.jsonl`, or that exists already."""
         if self.out.suffix.lower() != ".jsonl":
-            raise ConfigurationError(f"{self.out}: must end in .jsonl, such as {self.out.with_suffix('.jsonl').name}")
+            raise ConfigurationError(f"--out {self.out}: the name must end in .jsonl; correct it")
         for path in (self.out, sidecar_path(self.out)):
             if path.exists():
                 raise ConfigurationError(f"{path} exists; choose another name with --out FILE")
@@ -159,7 +159,7 @@ def _edit(name: str, text: str) -> dict[str, JSON]:
     try:
         row = loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"the row {name}, as edited in the review, is not JSON: {error}") from None
+        raise ConfigurationError(f"the row {name}, as edited in the review, is not JSON: {error}; correct it") from None
     if not isinstance(row, dict):
         raise ConfigurationError(f"the row {name}, as edited in the review, must be a JSON object")
     return row
@@ -185,8 +185,7 @@ def make_app(review: Review) -> web.Application:
     async def findings(request: web.Request) -> web.Response:
         """Return the findings and their rows as JSON."""
         check_token(request.headers.get("X-Token", ""), review.token, _COMMAND)
-        described = await asyncio.to_thread(review.described)
-        return web.json_response(body=dumps_line(described))
+        return web.json_response(body=dumps_line(await asyncio.to_thread(review.described)))
 
     async def save(request: web.Request) -> web.Response:
         """Write the decided rows and return a sentence with their numbers."""

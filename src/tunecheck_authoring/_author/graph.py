@@ -332,7 +332,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     """
     witnesses = search.found.get(function.name, [])
     if len(function.parameters) > _MOST_PARAMETERS:
-        many = f"the function has {len(function.parameters):,} parameters; a request can state {_MOST_PARAMETERS}"
+        many = f"the function has {len(function.parameters):,} parameters; a request states at most {_MOST_PARAMETERS}"
         return GraphFunction(simulator=function.simulator, problem=many)
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")

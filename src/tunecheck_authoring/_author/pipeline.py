@@ -310,7 +310,8 @@ class AuthorPipeline:
         options, report = self._options, self.report
         valid, rejected = self._judge_rows()
         if not valid:
-            raise ConfigurationError(f"{options.folder}: no row is valid; read why in rejected.jsonl and review.jsonl")
+            reasons = "rejected.jsonl" if self._models is None else "rejected.jsonl and review.jsonl"
+            raise ConfigurationError(f"{options.folder}: no row is valid; read the reasons in {reasons}")
 
         used, coverage = {row.task for row in valid}, Coverage()
         for task in self._tasks:
@@ -392,8 +393,8 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
     groups = _together(rows)
     if len(groups) == 1:
         raise ConfigurationError(
-            "--split: the conversations cannot be split, because they share calls or a configuration; "
-            "add configurations with $one_of or $between to world.yaml"
+            "--split: all rows share calls or a configuration, so none can become training rows; "
+            "raise --tasks, or add configurations with $one_of or $between to world.yaml"
         )
 
     Random(f"{seed} split").shuffle(groups)

@@ -551,7 +551,7 @@ class Trial:
 
         for call, description, wrong_turns in self._mistakes(row, turns):
             if passes(wrong_turns):
-                return files.Weakness(reason="a mistake passes", detail=description, function=call.name)
+                return files.Weakness(reason="a wrong answer passes", detail=description, function=call.name)
         return None
 
     def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:

@@ -209,7 +209,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
         for operation in simulator.operations():
             owner = owners.setdefault(operation, name)
             if owner != name:
-                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; omit either")
+                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; give only one")
     return classes
 
 

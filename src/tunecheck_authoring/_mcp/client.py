@@ -38,7 +38,7 @@ from typing import IO, cast
 
 from tunecheck import ConfigurationError, __version__
 from tunecheck.endpoints import MASK, looks_secret
-from tunecheck.plugins import JSON, clean, dumps, loads
+from tunecheck.plugins import JSON, clean, dumps, value_of
 
 PROTOCOL = "2025-06-18"
 FOLDER = "/service"
@@ -186,7 +186,8 @@ class McpSession:
         except (OSError, ValueError, http.client.HTTPException, queue.Empty) as error:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
-            raise self._gone_error(str(message["method"]), why or type(error).__name__) from None
+            advice = "" if isinstance(error, ValueError) else "; check that the server runs"
+            raise self._gone_error(str(message["method"]), f"{why or type(error).__name__}{advice}") from None
 
     def _gone_error(self, method: str, reason: str) -> ServerGoneError:
         server = clean(shown_server(self._server), 200)
@@ -202,10 +203,7 @@ def _result_text(result: Message) -> str:
 
 def _as_json(text: str) -> JSON:
     """Return the JSON object in a text; a list becomes `{"result": list}`, and any other text is unchanged."""
-    try:
-        value = loads(text)
-    except ValueError:
-        return text
+    value = value_of(text)
     return value if isinstance(value, dict) else {"result": value} if isinstance(value, list) else text
 
 
@@ -236,8 +234,8 @@ class _ServerProcess:
             )
         except (OSError, ValueError) as error:
             shutil.rmtree(folder, ignore_errors=True)
-            reason = getattr(error, "strerror", None) or error
-            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: cannot start: {reason}") from None
+            reason = f"cannot start: {getattr(error, 'strerror', None) or error}; correct the command"
+            raise ConfigurationError(f"--mcp {clean(shown_server(command), 200)}: {reason}") from None
 
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._receive, name="tunecheck-mcp", daemon=True).start()
@@ -260,7 +258,7 @@ class _ServerProcess:
             line = self._lines.get(timeout=time_limit_s)
             if not line:
                 self._lines.put(line)  # the next message finds the end, too
-                raise ValueError("the MCP server stopped; run its command in a shell to see why")
+                raise ValueError(f"the server stopped, or its answer exceeds {_MOST_BYTES:,} bytes; run it in a shell")
             # Each session has another folder, so answers get one name for it and can be recorded.
             answer = _as_object(line.decode("utf-8", "replace").replace(_escape_path(self.folder), FOLDER))
             # Servers also send notifications, and requests of their own, which have a method.
@@ -317,7 +315,7 @@ class _HttpServer:
             connection.request("POST", self._target, dumps(message), self.headers)
             reply = connection.getresponse()
             if reply.status >= 300:
-                raise ValueError(f"the MCP server replied with HTTP status {reply.status}; check its URL")
+                raise ValueError(f"the server replied with HTTP status {reply.status}; check its URL and its log")
 
             if session_id := reply.getheader("Mcp-Session-Id"):
                 self.headers["Mcp-Session-Id"] = session_id
@@ -328,7 +326,7 @@ class _HttpServer:
             for answer in _messages(reply):
                 if answer.get("id") == message["id"]:
                     return answer
-            raise ValueError("the MCP server's reply has no answer to the request; check its URL")
+            raise ValueError("the reply has no answer to the request; check that the URL is an MCP server's")
 
     def close(self) -> None:
         """Tell the server that the session ends, if it gave the session an id. Failures are ignored."""
@@ -355,7 +353,7 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
     while line := reply.readline(_MOST_BYTES + 1):
         size += len(line)
         if size > _MOST_BYTES:
-            raise ValueError(f"the MCP server's answer exceeds {_MOST_BYTES:,} bytes")
+            raise ValueError(f"the answer exceeds {_MOST_BYTES:,} bytes; shorten the server's answers")
 
         text = line.decode("utf-8", "replace")
         if not is_stream or text.startswith("data:"):
@@ -369,9 +367,9 @@ def _messages(reply: http.client.HTTPResponse) -> Iterator[Message]:
 
 def _as_object(text: str) -> Message:
     """Return the JSON object of a message, or raise ValueError."""
-    value = loads(text)
+    value = value_of(text)
     if not isinstance(value, dict):
-        raise ValueError("the MCP server's answer is not a JSON object")
+        raise ValueError("the answer is not a JSON object; check that the command or URL is an MCP server's")
     return value
 
 

@@ -322,7 +322,7 @@ class LiveServer:
         return live
 
     def _gone_error(self, why: str) -> ServerGoneError:
-        return ServerGoneError(f"{shown_server(self._server)}: {why}")
+        return ServerGoneError(f"MCP server {shown_server(self._server)}: {why}")
 
     @property
     def _file(self) -> str:

@@ -110,7 +110,7 @@ def fill_template(template: str, values: Mapping[str, object]) -> str:
         """Return the value of a variable as text."""
         value = find_value(values, path_of(found))
         if isinstance(value, Missing):
-            raise ValueError(f"the row has no value for the variable {clean(found[0], 80)}")
+            raise ValueError(f"the row has no value for the variable {clean(found[0], 80)}; add it")
         return value if isinstance(value, str) else dumps(value).decode()
 
     return VARIABLE.sub(text, template)

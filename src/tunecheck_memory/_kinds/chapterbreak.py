@@ -65,7 +65,7 @@ def find_passages(path: Path, split: str | None) -> list[_Passage]:
     books = {file: _read_book(file) for file in files if file.suffix.lower() == ".txt"}
 
     if not passage_files and not books:
-        raise ConfigurationError(f"{path}: contains no texts; add .txt files (books) or .jsonl files (passages)")
+        raise ConfigurationError(f"{path}: there is no .txt file (book) or .jsonl file (passages); correct the path")
     book_passages = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
     return book_passages + [passage for file in passage_files for passage in _read_passages(file, split)]
 
@@ -113,7 +113,7 @@ class _Passage:
         if len(chosen) < count:
             raise DataError(
                 f"{self.where}: a question needs {count} beginnings of other chapters as wrong options, but there are "
-                f"only {len(chosen)}; add more chapters"
+                f"only {len(chosen)}; add chapters, or in a .jsonl file entries of `others`"
             )
         return chosen
 
