@@ -359,9 +359,8 @@ def _submit(job: Path, options: JobOptions) -> str:
     """
     from tunecheck.endpoints import can_import
 
-    az = shutil.which("az")
     # The Azure CLI first: it has its own defaults for the workspace.
-    if az is not None:
+    if az := shutil.which("az"):
         return _submit_by_az([az, *_az_command(job, options)[1:]])
 
     if can_import("azure.ai.ml") and can_import("azure.identity"):

@@ -193,8 +193,7 @@ class FoundryUpload(AzureUpload[str]):
         body: JSON = {"displayName": self._contents.name, "status": "Completed", "outputs": result}
 
         url = self._url(f"evaluations/runs:updateUpload/{quote(self._run_id, safe='')}")
-        reply = self._service.json(_COMPLETE, "PATCH", url, body)
-        return reply.page("properties", "AiStudioEvaluationUri")
+        return self._service.json(_COMPLETE, "PATCH", url, body).page("properties", "AiStudioEvaluationUri")
 
     def _result_path(self, version: int) -> str:
         """Return the path of a version of the run's result, below the project's endpoint."""
@@ -268,8 +267,7 @@ class EvalsUpload(AzureUpload[str]):
             "data_source": {"type": "jsonl", "source": self._row_source(self._artifact(ITEMS))},
             "metadata": self._metadata(),
         }
-        reply = self._service.json(CREATE, "POST", self._runs_url, body)
-        self._known.run_id = reply.id("id")
+        self._known.run_id = self._service.json(CREATE, "POST", self._runs_url, body).id("id")
 
     def _row_source(self, items: Artifact) -> JSON:
         """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
@@ -301,8 +299,7 @@ class EvalsUpload(AzureUpload[str]):
 
         description: JSON = {"type": "uri_file", "dataUri": f"{sas.partition('?')[0]}/{quote(items.name)}"}
         step = UploadStep("register the rows")
-        reply = self._service.json(step, "PATCH", f"{dataset_url}{query}", description, kind=_MERGE_PATCH)
-        return reply.text("id")
+        return self._service.json(step, "PATCH", f"{dataset_url}{query}", description, kind=_MERGE_PATCH).text("id")
 
     def _metadata(self) -> dict[str, JSON]:
         """Return the run's metadata within the API's limits: its id and marker, then tags, then metrics.
