@@ -141,7 +141,7 @@ def test_a_line_that_is_no_passage_is_named(tmp_path: Path, content: str, proble
 
 
 def test_a_folder_without_texts_and_a_book_that_is_not_utf8_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="there is no .txt file"):
+    with pytest.raises(ConfigurationError, match=r"there is no \.txt file"):
         make(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"Chapter 1\nOne\nCh\xff")
     with pytest.raises(DataError, match=r"a\.txt, line 3: the text is not UTF-8"):
