@@ -23,6 +23,7 @@ shows the commands at work.
 * An endpoint (`--endpoint`, `--judge`, `--writer` …) is a [definition](endpoints.md): a file, or its name in
   `endpoints/`.
 * A *(repeatable)* option takes one value each time. `A,B` stands for several values with commas.
+* AMOUNT of `--max-cost` is in the currency of the models' [prices](judges.md#cost).
 * A *gate against a run* is `--no-worse-than` or `--better-than` ([gates](gates.md)).
 * *Dependent rows*, such as the turns of one conversation, form a
   [cluster](comparison-figures.md#rows-that-belong-together).

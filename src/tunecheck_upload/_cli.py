@@ -128,7 +128,7 @@ def upload(options: UploadOptions, invocation: cli.Invocation) -> int:
     If an upload fails, repeat the command: the upload continues where it stopped, and makes no second run. upload.json
     records the finished steps. A failed upload does not stop the others.
 
-    Exit codes: 0 done; 1 a step failed (the run's folder is unchanged); 2 wrong use.
+    Exit codes: 0 done; 1 a step failed (the run's results are unchanged); 2 wrong use.
     """
     from tunecheck import find_run
     from tunecheck.cli import note_changed

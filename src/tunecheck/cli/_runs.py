@@ -206,7 +206,8 @@ class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsO
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed.
 
-    A run is named by its name, id, the beginning of its id, its folder, or last.
+    A run is named by its name, id, the beginning of its id, its folder, or last. Without --gate, the exit code does not
+    depend on the decision.
     """
     from tunecheck.comparison._view import comparison_view
 

@@ -225,7 +225,7 @@ class ConversationOptions(CommandOptions):
 class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's accepted answers."""
 
-    names: str | None = option("Dots in BFCL names: dotted, underscored or auto (default: by row).", "HOW", SCORING)
+    names: str | None = option("Expected BFCL names: dotted, underscored or auto (default: as called).", "HOW", SCORING)
 
 
 @dataclass(frozen=True, kw_only=True)
