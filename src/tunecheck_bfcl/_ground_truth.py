@@ -56,7 +56,6 @@ def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[
     """Yield the id of each row with the lines of the row's ground truth.
 
     Raises:
-        ValueError: a row's ground truth does not have the form of a conversation's.
         PluginError: a simulator does not exist.
         DataError: a simulator's configuration cannot be used, or a row is a single question.
     """
@@ -71,7 +70,6 @@ def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
     """Yield the lines of a conversation. Its expected calls are executed on fresh simulators.
 
     Raises:
-        ValueError: the row's ground truth does not have the form of a conversation's.
         PluginError: there is no such simulator.
         DataError: a simulator's configuration cannot be used.
     """

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.episodes import UNKNOWN, CallMode, Episode, RowVerdict, Services, StateCheck
+from tunecheck.episodes import UNKNOWN, CallMode, Episode, GroundTruth, RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON, dumps_line, loads, one_of, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_bfcl._call_check import check_single_turn
@@ -212,7 +212,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
     """Return the rows of a category by id, with the columns that the checks need.
 
     Raises:
-        DataError: a file is missing or is not JSON Lines.
+        DataError: a file is missing or is not JSON Lines, or a conversation's ground truth has another form.
     """
     answers = _records_by_id(files.data / category.answers) if category.answers else {}
     rows: dict[str, CheckRow] = {}
@@ -224,15 +224,19 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
             "language": category.language,
             "question": entry.get("question"),
             "ground_truth": answers.get(name, {}).get("ground_truth"),
+            # Single questions have the functions' documents, conversations the simulators' configuration.
+            "functions": entry.get("function"),
+            "involved_classes": entry.get("involved_classes"),
+            "initial_config": entry.get("initial_config"),
+            "long_context": category.long_context,
         }
 
-        # Conversations need the simulators' configuration, single questions the functions' documents.
         if category.multi_turn:
-            row["involved_classes"] = entry.get("involved_classes")
-            row["initial_config"] = entry.get("initial_config")
-            row["long_context"] = category.long_context
-        else:
-            row["functions"] = entry.get("function")
+            try:
+                GroundTruth.read(row)
+            except ValueError as error:
+                problem = f"the entry {name!r} cannot be used: {error}; get the data again"
+                raise DataError(f"{files.data / category.questions}: {problem}") from None
 
         rows[name] = row
     return rows

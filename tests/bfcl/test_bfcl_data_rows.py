@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.bfcl_data_parts import document, make_tree, question
 from tests.bfcl_reference import reference_wheel
-from tests.cli_parts import write_lines
+from tests.cli_parts import inside, write_lines
 from tests.tables import cases
 
 from tunecheck import DataError
@@ -297,6 +297,18 @@ def test_a_broken_conversation_is_named_too(tmp_path: Path, changes: dict[str, o
     write_lines(path, [json.loads(path.read_text()) | changes])
     with pytest.raises(DataError, match=said):
         _rows("multi_turn_base", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["score", "show"])
+def test_a_broken_ground_truth_is_one_line_for_every_command(tmp_path: Path, command: str) -> None:
+    data = make_tree(tmp_path)
+    write_lines(data / "possible_answer/BFCL_v4_multi_turn_base.json", [{"id": "multi_turn_base_0"}])
+    write_lines(tmp_path / "m/BFCL_v4_multi_turn_base_result.json", [{"id": "multi_turn_base_0", "result": []}])
+    argument = "m" if command == "score" else "multi_turn_base_0"
+    said = inside(tmp_path, "bfcl", command, argument, "--data", str(tmp_path))
+    place = "BFCL_v4_multi_turn_base.json: the entry 'multi_turn_base_0' cannot be used: "
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert f"{place}the column `ground_truth` must hold a list of turns" in said.err
 
 
 @cases("bfcl")
