@@ -103,7 +103,7 @@ def test_the_other_layers_states_can_be_compared() -> None:
     for layer in (0, True, "3"):
         with pytest.raises(ConfigurationError, match="`layer` must be a whole number of at least 1, not"):
             BertScoreEvaluator(MODEL, layer=layer)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="the model has 6 layers, but `layer` is 7"):
+    with pytest.raises(ConfigurationError, match="`layer` must be at most 6 for this model, not 7"):
         BertScoreEvaluator(MODEL, layer=7)(response="a", ground_truth="b")
 
 

@@ -354,8 +354,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
         reasons[name] = _reason(kind, details.get("error_message"))
 
     # A file that was cut off would make failed rows count as passed.
-    if len(reasons) != total - correct:
-        counted = total - correct
+    if len(reasons) != (counted := total - correct):
         raise DataError(f"{path}, line 1 counts {counted} failed rows, but {len(reasons)} follow; score the rows again")
 
     answers = _answers_by_id(path, category)

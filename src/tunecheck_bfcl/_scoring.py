@@ -99,8 +99,7 @@ class ResultFile:
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
             return RecordedResult(row_id(name, self.category.name), problem=problem)
 
-        name = value.get("id") if isinstance(value, dict) else None
-        if not isinstance(value, dict) or not isinstance(name, str) or not name:
+        if not isinstance(value, dict) or not isinstance(name := value.get("id"), str) or not name:
             defect = "has no `id`" if isinstance(value, dict) else "is not an object"
             return RecordedResult(f"row-{number}", problem=f"line {number} {defect}")
 

@@ -341,7 +341,8 @@ class MlflowUploader(uploads.Uploader):
         super().__init__(destination, ("--mlflow", self.uri), to=self.uri, allow_simulated=allow_simulated)
 
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
-            raise ConfigurationError("the secret in MLFLOW_TRACKING_… is sent only over https; use an https:// address")
+            names = "MLFLOW_TRACKING_TOKEN and MLFLOW_TRACKING_PASSWORD"
+            raise ConfigurationError(f"{self.uri}: {names} are sent only over https; use an https:// address")
 
     def check(self, *, simulated: bool) -> None:
         """Raise an error before a run if the upload after it would be refused or a package is missing."""
@@ -639,7 +640,7 @@ def _read_uri(text: str) -> str:
         host = None
 
     if host is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        raise ConfigurationError("the MLflow server's address must be http(s)://HOST, without query or fragment")
+        raise ConfigurationError("the MLflow server's address must be http(s)://HOST[:PORT], without query or fragment")
 
     # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:

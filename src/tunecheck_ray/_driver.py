@@ -468,7 +468,8 @@ class RayDriver(ChunkDriver):
             ray.init(log_to_driver=False, logging_level="ERROR", namespace=task_input.namespace, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             advice = "; if the cluster needs a token, set RAY_AUTH_MODE=token" if self._address else ""
-            raise RunError(f"cannot use Ray at {self._address or 'auto'}: {clean(error, 500)}{advice}") from None
+            place = f"use Ray at {self._address}" if self._address else "start Ray on this machine"
+            raise RunError(f"cannot {place}: {clean(error, 500)}{advice}") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         # The actor is on the driver's node, so that it lives as long as the run. Broken calls to it are retried.

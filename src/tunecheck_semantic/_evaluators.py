@@ -145,7 +145,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         model = load_model(self._folder)
         layer = model.layers if self._layer is None else self._layer
         if layer > model.layers:
-            raise ConfigurationError(f"bert_score: the model has {model.layers} layers, but `layer` is {layer}")
+            raise ConfigurationError(f"bert_score: `layer` must be at most {model.layers} for this model, not {layer}")
 
         candidate, reference = (model.encode(text.strip(), layer) for text in (pair.candidate, pair.reference))
         precision, recall = _match_tokens(candidate, reference)

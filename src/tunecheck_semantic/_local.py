@@ -62,7 +62,7 @@ class LocalModel:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:  # noqa: BLE001 - the libraries' parsers document no errors
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise ConfigurationError(f"the embedding model in {folder} cannot be loaded: {reason}") from error
+            raise ConfigurationError(f"{folder}: the model cannot be loaded: {reason}; download it again") from error
 
         self._model: Any = model.float().eval()
         self._encoder: Any = self._model[0].auto_model
@@ -123,7 +123,7 @@ def _check_weights(folder: Path) -> None:
     _, found = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True, output_loading_info=True)
     missing = [name for name in found["missing_keys"] if not name.startswith("pooler.")]  # the pooler is not used
     if missing:
-        raise ValueError(f"{len(missing)} weights are missing, such as {missing[0]}; download the model again")
+        raise ValueError(f"{len(missing)} weights are missing, such as {missing[0]}")
 
 
 def _encodable(text: str) -> str:

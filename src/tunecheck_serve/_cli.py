@@ -75,7 +75,7 @@ def _service(options: ServeOptions) -> local.Service:
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:  # not exactly one is given
-        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME or --evaluator NAME")
+        raise ConfigurationError("choose one: --replay FILE, --simulated DATASET, --service NAME or --evaluator NAME")
 
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset works only with --replay; leave out --dataset, or add --replay FILE")
@@ -83,9 +83,7 @@ def _service(options: ServeOptions) -> local.Service:
     if options.evaluator is not None:
         return _evaluator(options, options.evaluator)
     if options.set or options.judge:
-        raise ConfigurationError(
-            "--set and --judge work only with --evaluator; leave them out, or serve an evaluator with --evaluator NAME"
-        )
+        raise ConfigurationError("--set and --judge work only with --evaluator; leave them out, or serve an evaluator")
 
     if options.service is not None:
         service = find("services", options.service)

@@ -144,7 +144,7 @@ def one_at_a_time(run: Run) -> Iterator[None]:
     The lock is the file `.upload.lock` in the run's folder.
     """
     run.manifest()  # an unreadable run is refused before a lock file is written
-    with plugins.lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
+    with plugins.lock(run.folder / ".upload.lock", f"another process is uploading run {run.id}; wait until it ends"):
         yield
 
 

@@ -228,8 +228,7 @@ class BfclFiles:
             if category.answers:
                 yield self.data / category.answers
 
-        for simulator in FUNCTION_DOCS:
-            yield self.function_docs(simulator)
+        yield from map(self.function_docs, FUNCTION_DOCS)
 
     def missing(self) -> list[Path]:
         """Return the paths of the data files and texts that the copy lacks."""
@@ -277,8 +276,7 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
 
     if start.suffix == ".whl":
         raise DataError(
-            f"{start} is a wheel; unpack the wheel with `tunecheck bfcl get --from {start}`, and leave out --data and "
-            "TUNECHECK_BFCL"
+            f"{start} is a wheel; run `tunecheck bfcl get --from {start}`, and leave out --data and TUNECHECK_BFCL"
         )
     command = ["tunecheck", "bfcl", "get", *(["--to", str(chosen)] if chosen else [])]
     raise DataError(f"{start} has no BFCL data; get the data with: {command_line(command)}")
