@@ -151,7 +151,7 @@ def test_a_file_with_a_second_name_is_read_and_not_written_to(foreign: Path) -> 
     journal.rename(own)
     journal.hardlink_to(own)
     assert len(Run(foreign).manifest().evaluators) > 0
-    with pytest.raises(RunError, match=r"journal\.jsonl: the file has a second name"):
+    with pytest.raises(RunError, match=r"journal\.jsonl: cannot be written: the file has a second name"):
         Journal(journal)
     assert own.read_bytes() == before
 
@@ -283,7 +283,9 @@ def test_a_figure_that_cannot_be_hides_no_run(foreign: Path, rate: object) -> No
 @pytest.mark.parametrize("file", ["run.json", "metrics.json"])
 def test_a_file_nested_deeper_than_ours_is_refused_in_a_line(foreign: Path, file: str) -> None:
     (foreign / file).write_text('{"metrics": ' + "[" * 900 + "]" * 900 + "}", "utf-8")
-    with pytest.raises(ConfigurationError, match=f"{re.escape(file)}: cannot be read: the JSON is nested too deeply"):
+    with pytest.raises(
+        ConfigurationError, match=f"{re.escape(file)}: cannot be read: the JSON is nested deeper than 200 levels"
+    ):
         read_object(foreign / file)
 
 

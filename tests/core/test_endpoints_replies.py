@@ -93,11 +93,16 @@ async def test_colons_and_halves_of_characters_in_an_answer_change_nothing() -> 
         assert await ask(chat(server)) == 'a: {"b": \ud83d}'
 
 
-async def test_the_problem_is_named() -> None:
-    with (
-        FaultServer(lambda *_: raw(b'{"result": 1, "result": 2}')) as server,
-        pytest.raises(ReplyError, match="the key 'result' is given twice"),
-    ):
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'{"result": 1, "result": 2}', r"unusable \(the key 'result' is given twice .*; it begins with: \{"),
+        (b"Bad gateway", r"unusable \(the text is not JSON: Expecting value .*; it begins with: Bad gateway$"),
+        (b"", r"unusable \(the text is not JSON: .*; it is empty$"),
+    ],
+)
+async def test_the_problem_is_named(body: bytes, problem: str) -> None:
+    with FaultServer(lambda *_: raw(body)) as server, pytest.raises(ReplyError, match=problem):
         await ask(azure_ml(server.url, response="result", retries=0))
 
 

@@ -121,7 +121,7 @@ def test_words_that_are_said_again_are_kept(pieces: Sequence[str]) -> None:
 
 def test_more_calls_than_any_answer_has_are_refused() -> None:
     piece = {"tool_calls": [{"index": at, "function": {"name": "f"}} for at in range(1_001)]}
-    with pytest.raises(UnreadableReplyError, match="more than 1,000 content parts or calls"):
+    with pytest.raises(UnreadableReplyError, match="over 1,000 calls or parts came"):
         read(piece)
 
 

@@ -432,7 +432,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines.append(text[5:].removeprefix(b" "))
             count += 1
             if count > _MOST_PIECES:
-                raise UnreadableReplyError(f"the streamed reply has more than {_MOST_PIECES:,} events", lasting=True)
+                raise UnreadableReplyError(f"a stream has over {_MOST_PIECES:,} events: lower max_tokens", lasting=True)
 
         # An empty line ends the event.
         elif not text:
@@ -534,7 +534,7 @@ def _merge_parts(parts: list[dict[str, object]], pieces: list[JSON]) -> None:
             part = {}
             parts.append(part)
             if len(parts) > MAX_CALLS:
-                raise UnreadableReplyError(f"a reply has more than {MAX_CALLS:,} content parts or calls", lasting=True)
+                raise UnreadableReplyError(f"over {MAX_CALLS:,} calls or parts came: lower max_tokens", lasting=True)
 
         merge_delta(part, fields)
 

@@ -381,11 +381,10 @@ class Client:
 
             # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
-            json_problem = "not JSON (check the url and the service)"
-            # Other errors are about JSON that is refused, such as a repeated key.
-            if not str(error).startswith("not JSON"):
-                json_problem = f"unusable JSON ({clean(self.redactor.text(str(error)), 100)})"
-            raise UnreadableReplyError(f"the reply is {json_problem}: {body or 'it is empty'}") from None
+            excerpt = f"begins with: {body}" if body else "is empty"
+            reason = clean(self.redactor.text(str(error)), 100)
+            problem = f"the reply is unusable ({reason}): check the url and the service; it {excerpt}"
+            raise UnreadableReplyError(problem) from None
 
 
 class _LoopState:
