@@ -578,6 +578,8 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         for example, other in zip(failed, readers[passing].examples(pair_rows[passing]), strict=False):
             if other.actual_reply is not None:
                 yield replace(example, right_reply=other.actual_reply)
+            else:
+                report.left_out["the run with the right answer gave no reply to prefer"] += 1
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:

@@ -637,8 +637,7 @@ class ToolCallAccuracyEvaluator(AzureJudge):
                 missing = "there are no tool calls, neither in the response nor in tool_calls"
                 self.check_tools("tool_calls", inputs.get("tool_calls"), missing)
             except errors.EvaluationException as calls:
-                error = calls if response.category is errors.ErrorCategory.MISSING_FIELD else response
-                raise error from None
+                raise (calls if response.category is errors.ErrorCategory.MISSING_FIELD else response) from None
 
     def _inputs_to_judge(self, inputs: Inputs) -> list[Inputs]:
         """Check the inputs and return them as one set: calls are judged over the whole response, not by turn."""

@@ -78,8 +78,7 @@ class _Question(PromptyEvaluator):
     async def answer(self, calls: _Calls, values: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Ask the model with these inputs of the prompt, lists as lines of text; return the values of its answer."""
         inputs = {name: "\n".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()}
-        judgement = await self._asking.judge(calls, self._messages(inputs), sample=0)
-        return judgement.answer.values
+        return (await self._asking.judge(calls, self._messages(inputs), sample=0)).answer.values
 
 
 class _Calls:

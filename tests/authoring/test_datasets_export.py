@@ -97,6 +97,29 @@ def test_a_pair_needs_an_answer_that_can_be_rejected(tmp_path: Path, capsys: pyt
     assert "left out 1: the model gave no reply to reject" in capsys.readouterr().out
 
 
+def test_a_pair_needs_an_answer_that_can_be_preferred(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def silence(response: Any) -> dict[str, Any]:
+        return {"silence_result": "fail" if response else "pass"}
+
+    data = str(write_lines(tmp_path / "test.jsonl", ROWS[:1]))
+    speaking, silent = (
+        run(tmp_path, data, target=lambda id, reply=reply: {"response": reply}, evaluators={"silence": silence})
+        for reply in (call("Lom"), "")
+    )
+    arguments = ["--to", "dpo", "--no-test-set", "--out", str(tmp_path / "x.jsonl"), "--against", str(silent.run_dir)]
+    assert main(["datasets", "export", str(speaking.run_dir), *arguments]) == 2
+    assert "is usable: the run with the right answer gave no reply to prefer (1)" in capsys.readouterr().err
+
+
+def test_two_runs_without_a_difference_say_which_rows_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = made(tmp_path, {"Oslo": call("Lom")}), made(tmp_path, {"Oslo": call("Lom")})
+    arguments = ["--to", "dpo", "--no-test-set", "--out", str(tmp_path / "x.jsonl"), "--against", str(second.run_dir)]
+    assert main(["datasets", "export", str(first.run_dir), *arguments]) == 2
+    assert "none of the 3 rows got a right answer from just one run" in capsys.readouterr().err
+
+
 def test_rows_are_grouped_by_cause_and_the_source_says_which_line_is_which(tmp_path: Path) -> None:
     result = made(tmp_path, {"Bergen": call("Lom"), "Oslo": "I cannot help with that.", "Voss": call("Lom")})
     export(tmp_path, result, "openai")
