@@ -308,7 +308,7 @@ PROBLEMS: Final = {
     "configuration": "the initial configuration cannot be loaded",
     "held_out": "the column held_out has an invalid entry",
     "judging": "a judging setting has no effect",
-    "call_fails": "a ground-truth call fails",
+    "call_fails": "a ground-truth call has an unexpected outcome",
     "reports_failure": "the result of a ground-truth call reports a failure",
     "already_there": "the initial configuration already holds an item that a call creates",
     "no_effect": "a turn has no effect",
