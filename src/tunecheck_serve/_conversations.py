@@ -153,7 +153,7 @@ class RowAnswers(ChatSource):
                 record = {"result": [[record["result"]]]}
             completion = await RecordedModel(record).answer(turn, step, request.messages, request.tools)
             if completion is None:
-                raise NoAnswerError(f"row {row.id}: turn {turn}, step {step} (from 0) was not recorded; end the row there")
+                raise NoAnswerError(f"row {row.id}: turn {turn}, step {step} (from 0) was not recorded; end the chat")
             return completion
 
         tools = _shown_tools(indexed, turn, request)
