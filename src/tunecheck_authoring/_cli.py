@@ -271,8 +271,8 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
     turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single-turn rows.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
     variants: list[str] | None = option(
-        "Kinds of variants, or none; each conversation gets one kind. Default: all of missing_parameter, "
-        "missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
+        "Kinds of variants, or none; each conversation gets a second row of one kind. Default: all of "
+        "missing_parameter, missing_function, long_context, composite, distractors, irrelevant, change_of_mind.",
         "KINDS",
         _SET,
         names=True,
@@ -499,8 +499,8 @@ def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     """Write the rows that a run failed, with their right answers, as training examples, grouped by cause.
 
     Rows whose cause is, or may be, serving are left out unless --cause names it. Test rows must not become training
-    rows: --leave-test-set removes them from the test set, --no-test-set says that there is none. FILE.source.json has
-    the source of each line.
+    rows: --leave-test-set removes them from the test set, --no-test-set says that there is none. Beside more.jsonl,
+    more.source.json has the source of each line.
     """
     from tunecheck import find_run
     from tunecheck_authoring._export import FORMS

@@ -35,7 +35,7 @@ class ServeOptions(CommandOptions):
     fault: list[str] | None = option(
         "Share of requests that fail with a status, e.g. 429=0.05 (repeatable).", "STATUS=RATE"
     )
-    seed: int | None = option("Random seed of the simulated model and of --fault; default: 0.", "N", least=0)
+    seed: int | None = option("Seed of the simulated model (default: its own) and of --fault (0).", "N", least=0)
     quiet: bool = flag("Do not print a line for each request.")
 
 
