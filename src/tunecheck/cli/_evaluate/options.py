@@ -71,7 +71,7 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
     until_decided: bool = flag("Run rows in random order; stop once the gate against a run is decided.", GATING)
     all: bool = flag("With --resume: also run the rows that --until-decided left out.", RUNNING, recorded=False)
     reuse: str | None = option("New run with RUN's options; reuse what is unchanged.", "RUN", RUNNING, recorded=False)
-    on: str | None = option("Run rows on Ray: ray, ray:ADDRESS or ray:auto.", "WHERE", RUNNING, recorded=False)
+    on: str | None = option("Run on Ray: ray (starts it), ray:ADDRESS or ray:auto.", "WHERE", RUNNING, recorded=False)
     dry_run: bool = flag("Check everything and estimate calls and cost; make no call.", SHOWING, recorded=False)
 
     @classmethod
