@@ -116,7 +116,8 @@ def test_a_call_that_never_ends_does_not_hold_a_run_that_is_done(slow: Path) -> 
     definition = "kind: python\nfunction: ../slow.py:slow\ntimeout_s: 0.2\n"
     (slow / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
     said = process(slow, *SLOWLY, "--limit", "2")
-    assert (said.code, said.err) == (1, FIRST_TIME.format("slow.py") + "error: every row ended in an error\n")
+    problem = f"error: every row ended in an error: see `tunecheck report {said.out.splitlines()[-1].split(' ')[0]}`"
+    assert (said.code, said.err) == (1, FIRST_TIME.format("slow.py") + f"{problem}\n")
 
 
 @posix_only

@@ -165,7 +165,7 @@ def test_files_that_are_there_are_kept_without_overwrite(capsys: pytest.CaptureF
     assert convert(NEAR) == 0
     Path("datasets/items.jsonl").unlink()
     assert convert(NEAR) == 2
-    assert "graders/near.json exists" in capsys.readouterr().err
+    assert "graders/near.json would be replaced: rename it, or pass --overwrite" in capsys.readouterr().err
 
 
 SCRIPT = {"type": "python", "name": "script", "source": "def grade(sample, item):\n    return 0"}

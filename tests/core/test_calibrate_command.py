@@ -155,10 +155,8 @@ def test_errors_and_missing_labels_are_counted(folder: Path, capsys: pytest.Capt
 def test_where_nothing_can_be_compared_the_exit_code_is_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_lines(folder / "labels.jsonl", [{"response": "busy", "label": "pass"}])
     said = calibrated(folder, capsys, "--quiet")
-    assert (said.code, said.err.splitlines()[-1]) == (
-        1,
-        "error: no row with a label got a verdict, so there is nothing to compare",
-    )
+    advice = f"see why with `tunecheck report {said.out.strip()}`"
+    assert (said.code, said.err.splitlines()[-1]) == (1, f"error: no row with a label got a verdict: {advice}")
 
 
 def test_a_deterministic_evaluator_is_calibrated_as_it_is_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_scores_without_any_threshold_are_an_error(tmp_path: Path) -> None:
     def plain(says: Any) -> dict[str, Any]:
         return {"plain": says, "plain_result": "pass"}
 
-    with pytest.raises(ConfigurationError, match="has no threshold: set label_threshold"):
+    with pytest.raises(ConfigurationError, match="has no threshold: give --label-threshold"):
         run(tmp_path, labelled((1, 5), (0, 2)), plain)
 
 
@@ -157,7 +157,8 @@ def test_a_verdict_that_is_neither_pass_nor_fail_is_named(tmp_path: Path) -> Non
         return {"sort": says}
 
     assert run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort).accuracy.hits == 2
-    with pytest.raises(ConfigurationError, match="row r2: evaluator 'sort' gave 'unsure' as 'sort', not pass or fail"):
+    problem = "row r2: the metric 'sort' of evaluator 'sort' is 'unsure', not pass or fail"
+    with pytest.raises(ConfigurationError, match=problem):
         run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
 
 
@@ -168,9 +169,8 @@ def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
     assert run(tmp_path, labelled(*PAIRS), two, metric="other").accuracy.value == 0.8
     with pytest.raises(ConfigurationError, match="'two' has no metric 'othr'; did you mean 'other'"):
         run(tmp_path, labelled(*PAIRS), two, metric="othr")
-    with pytest.raises(
-        ConfigurationError, match=r"'two' has several metrics \(one_result, other_result\): choose one with --metric"
-    ):
+    several = r"evaluator 'two' has several metrics \(one_result, other_result\): choose one with --metric"
+    with pytest.raises(ConfigurationError, match=several):
         run(tmp_path, labelled(*PAIRS), two)
 
 

@@ -179,7 +179,7 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     recognised = inside(small, "datasets", "convert", "raw.json", "--out", "datasets/y.jsonl")
     assert recognised.out == said.out.replace("/x.", "/y.")
     (small / "rows.jsonl").write_text('{"query": "hi"}\n')
-    assert "or use a file of rows unconverted" in inside(small, "datasets", "convert", "rows.jsonl").err
+    assert "; a file of rows needs no conversion" in inside(small, "datasets", "convert", "rows.jsonl").err
 
 
 def test_check_says_what_came_back(small: Path) -> None:

@@ -285,7 +285,11 @@ def test_the_endpoint_of_which_every_row_failed_is_named(small: Path) -> None:
     replay(small, right_answers(), "new")
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new")
     assert said.code == 1
-    assert re.search(r"^error: every row of small-old-\S+ ended in an error$", said.err, re.MULTILINE)
+    assert re.search(
+        r"^error: every row of (small-old-\S+) ended in an error: see `tunecheck report eval_results/\1`$",
+        said.err,
+        re.MULTILINE,
+    )
 
 
 def test_groups_of_several_endpoints_stand_beside_each_other(small: Path) -> None:

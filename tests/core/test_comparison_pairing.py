@@ -53,7 +53,8 @@ def test_ids_pair_edited_rows_only_where_that_is_asked_for(tmp_path: Path) -> No
     base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True)])
     new = run(tmp_path, "b", [("1", "new x", True), ("2", "new y", False)])
     with pytest.raises(
-        ConfigurationError, match=r"share 2 ids, but no row of the same content \(in '1' 'text' differs\); to compare"
+        ConfigurationError,
+        match=r"share 2 ids, but no row of the same content \(in row '1', 'text' differs\); to compare",
     ):
         compare(base, new)
     assert compare(base, new, pair_by="id").pairs.paired == 2

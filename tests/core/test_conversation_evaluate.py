@@ -82,7 +82,7 @@ def test_a_data_set_of_single_questions_has_no_mode(shelf: Path) -> None:
     data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="shelf: the key `mode` is only for conversations: leave `mode` out"),
+        pytest.raises(ConfigurationError, match="shelf: `mode` is only for conversations: leave out --mode, or "),
     ):
         evaluated(data, server.endpoint())
 
@@ -106,7 +106,7 @@ def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: P
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="the target 'conversation' takes no mapping"),
+        pytest.raises(ConfigurationError, match="the target 'conversation' takes no mapping: leave --mapping target"),
     ):
         evaluated(declared(shelf, 1), server.endpoint(), evaluator_config=config)
 

@@ -122,7 +122,8 @@ def test_a_loader_may_declare_defaults(workspace: Path) -> None:
 
 def test_a_loader_that_raises_is_one_error(workspace: Path) -> None:
     loader(workspace, "raise KeyError(argument)")
-    assert refusal("toy:x", workspace=workspace) == "the loader toy:x failed with KeyError: 'x'"
+    problem = "the loader 'toy' failed on 'x' (KeyError: 'x'): correct this argument or the loader"
+    assert refusal("toy:x", workspace=workspace) == problem
 
 
 def test_a_loader_that_gives_no_rows_is_refused(workspace: Path) -> None:

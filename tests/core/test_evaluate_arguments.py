@@ -118,7 +118,7 @@ def test_a_wrong_argument_is_reported_before_anything_is_written(
 
 def test_results_that_cannot_go_anywhere_are_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"the run folder .* cannot be made: (Not a directory|File exists)"):
+    with pytest.raises(ConfigurationError, match=r"the run folder .* cannot be made \((Not a directory|File exists)\)"):
         run(tmp_path, DATA, evaluators={"e": length}, results_dir=tmp_path / "file")
 
 

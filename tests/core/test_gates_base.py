@@ -256,7 +256,7 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
     write_lines(tmp_path / "datasets" / "small.jsonl", rows(COUNT, source="second edition"))
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
-    assert "share 60 ids, but no row of the same content (in 'r0' 'source' differs)" in said.err
+    assert "share 60 ids, but no row of the same content (in row 'r0', 'source' differs)" in said.err
     assert "--pair-by" not in said.err
 
 

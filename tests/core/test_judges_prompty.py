@@ -184,7 +184,7 @@ def test_the_error_of_a_long_reply_is_short(tmp_path: Path) -> None:
     assert raised.value.request_id == "r2"
 
 
-DECLINED = "the judge declined: I'm sorry"
+DECLINED = r"the judge refused to judge this row \(change its prompt or model\): I'm sorry"
 NO_VERDICT: dict[str, tuple[list[Step | str], type[Exception], str | None]] = {
     "unreadable twice": (
         ["What a lovely\nday.", "Indeed!"],
@@ -365,7 +365,7 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
         ({"samples": 0}, r"samples: must be a whole number of at least 1"),
         ({"samples": True}, r"samples: must be a whole number, not true or false"),
         ({"combine": "median"}, r"combine: 'median' is unknown; did you mean 'mean'"),
-        ({"threshold": 9}, "quality's threshold must be from 1 to 5, not 9"),
+        ({"threshold": 9}, "threshold of quality must be 1 to 5, not 9"),
         ({"threshold": "high"}, r"threshold: must be a number, not a text"),
         ({"parameters": [1]}, "`parameters` must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),

@@ -192,7 +192,8 @@ def test_the_report_says_all_that_and_the_run_is_done(judged: Judged) -> None:
 def test_a_run_of_nothing_but_errors_has_failed(tmp_path: Path) -> None:
     with serving(tmp_path, RULES) as url:
         said = JudgedWorkspace(tmp_path, url, [row("refused"), row("declined")]).judged("--quiet")
-    assert (said.code, said.err.splitlines()[-1]) == (1, "error: every row ended in an error")
+    advice = f"see `tunecheck report {said.out.strip()}`"
+    assert (said.code, said.err.splitlines()[-1]) == (1, f"error: every row ended in an error: {advice}")
 
 
 def test_a_row_that_stays_throttled_is_an_error_and_judged_when_the_run_goes_on(tmp_path: Path) -> None:

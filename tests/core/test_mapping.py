@@ -159,7 +159,7 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
     assert column(result, "outputs.e.e") == [1, None, 3]
     (error,) = [entry for entry in column(result, "error.e") if entry]
     problem = "this row has no value for parameter 'x', which is mapped to ${data.a.b}"
-    assert error["message"] == f"evaluator 'e': {problem}"
+    assert error["message"] == f"evaluator 'e': {problem}; add the column, or map another one"
 
 
 @pytest.mark.parametrize(
@@ -241,5 +241,5 @@ def test_a_target_s_missing_parameter_is_an_error_before_the_first_call(tmp_path
 
 
 def test_a_target_of_whole_rows_takes_no_mapping(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="this target takes no mapping"):
+    with pytest.raises(ConfigurationError, match="only an endpoint or a function as target takes a mapping: leave"):
         seen(tmp_path, {"target": {"q": "${data.alt}"}}, target=Answering())

@@ -158,7 +158,7 @@ def test_group_by_reports_each_column_s_values(tmp_path: Path) -> None:
 
 def test_too_many_groups_stop_the_run_with_the_reason(tmp_path: Path) -> None:
     data = [{"out": {"s": 1}, "text": f"text {n}"} for n in range(1_500)]
-    said = "column 'text' has over 1,000 groups: group by another column"
+    said = "group_by: 'text' has over 1,000 values: name another column"
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, data, evaluators={"e": echo}, group_by="text")
 

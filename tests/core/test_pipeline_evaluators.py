@@ -149,10 +149,10 @@ class CannotBeMade(NeedsArguments):
     ("evaluator", "said"),
     [
         (NeedsArguments, r"'e' needs arguments \(.*threshold.*\): pass an instance"),
-        (CannotBeMade, r"'e' cannot be instantiated \(KeyError: .*\): pass an instance"),
+        (CannotBeMade, r"'e' cannot be created \(KeyError: .*\): correct its __init__"),
         (3, "'e' must be a function or class, not a int"),
         (None, "'e' must be a function or class, not a NoneType"),
-        (positional, "'response' is positional-only"),
+        (positional, "parameter 'response' is positional-only: remove the / after it"),
         (dict, "the parameters of .* cannot be read|must be a function or class, not a dict"),
         ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],

@@ -74,7 +74,7 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
 
 def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
     made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
-    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs: .*a-20240105T000000Z-aaaaaa, …: give more"):
+    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs \(.*a-20240105T000000Z-aaaaaa, …\): write more"):
         find_run("a-", tmp_path)
 
 
@@ -92,7 +92,8 @@ def test_a_run_that_is_not_there_has_the_nearest_names(tmp_path: Path, ending: s
 
 def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with pytest.raises(ConfigurationError, match=r"^the folder .*data is not a run: it has no run.json$"):
+    problem = r"^the folder .*data has no run\.json, so it is not a run: name another folder$"
+    with pytest.raises(ConfigurationError, match=problem):
         find_run(tmp_path / "data", tmp_path / "eval_results")
 
 
@@ -173,7 +174,8 @@ def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
         found.write(RunFile(status="interrupted", command={key: None}))
         with pytest.raises(ConfigurationError, match=f"finish it with tunecheck {words} --resume {A} {place}"):
             found.rows()
-    with pytest.raises(ConfigurationError, match=r"no metrics\.json: if the run has not finished, resume it$"):
+    advice = "resume the run, or if it has finished, restore the file"
+    with pytest.raises(ConfigurationError, match=rf"no metrics\.json: {advice}$"):
         found.metrics()
 
 

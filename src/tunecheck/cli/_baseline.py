@@ -247,7 +247,7 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     # `--margin 2` may be meant as two points; as a share it accepts any run.
     if margin > 1 and rates:
         metric = next(iter(rates))
-        remedy = f"for {margin:g} points, write --margin {margin / 100:g}" if margin <= 100 else "write a share"
+        remedy = f"for {margin:g} points, write --margin {margin / 100:g}" if margin <= 100 else "write a share below 1"
         raise _error(flag, f"{metric} is at most 1, so a margin of {margin:g} accepts every run: {remedy}")
 
     if options.until_decided:
@@ -278,7 +278,8 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            raise _error(flag, f"the run has no evaluator {name!r}{hint}; add the evaluator with `tunecheck score RUN`")
+            made = f"`tunecheck score {options.against} --evaluators {name}`"
+            raise _error(flag, f"the run has no evaluator {name!r}{hint}; name a run with it, or make one with {made}")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:

@@ -253,7 +253,7 @@ class _RowCheck:
             try:
                 evaluator.bind(columns, self._columns_of_answers)
             except ColumnMissingError as error:  # its text begins with the evaluator and a colon
-                yield f"cannot be scored: {str(error).partition(': ')[2]}; add the column, or map another one"
+                yield f"cannot be scored: {str(error).partition(': ')[2]}"
 
         with suppress(ValueError):  # reported with the definitions
             tools = ToolDefinitions.read(self._tools(columns, {}))

@@ -72,7 +72,8 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     _write_and_print(calibration, options)
 
     if calibration.compared == 0:
-        print("error: no row with a label got a verdict, so there is nothing to compare", file=sys.stderr)
+        advice = f"see why with `tunecheck report {calibration.run_dir}`"
+        print(f"error: no row with a label got a verdict: {advice}", file=sys.stderr)
         return FAILED
     return DONE
 
@@ -93,7 +94,7 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError("--mapping target.… has no effect on --labels: map their columns with ${data.…}")
+        raise ConfigurationError("--mapping target.… needs an endpoint, but a calibration calls none: leave it out")
 
     return run_calibration(
         labels=labels,

@@ -196,7 +196,7 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
     """
     failed = bool(result.row_count) and result.failed_row_count == result.row_count
     if failed:
-        print(f"error: every {noun} ended in an error", file=sys.stderr)
+        print(f"error: every {noun} ended in an error: see `tunecheck report {result.run_dir}`", file=sys.stderr)
     return failed
 
 
@@ -314,7 +314,7 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
         if _needs_trust(options[name], value, getattr(given, name), trust)
     ]
     if flags:
-        consent = f"{owner} needs consent to set {', '.join(flags)}: type what you accept, or accept all with:  "
+        consent = f"{owner} needs consent to set {', '.join(flags)}: type the accepted options, or accept all with:  "
         raise UntrustedError(f"{consent}{invocation.typed} {command_line(['--trust', place])}")
 
 

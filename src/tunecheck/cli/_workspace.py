@@ -186,12 +186,12 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     known = datasets.forms()
     form = known.get(options.form or "")
     if form is None and options.form is not None:
-        raise ConfigurationError(f"--from: there is no form {options.form!r}{did_you_mean(options.form, known)}")
+        raise ConfigurationError(f"--from: there is no format {options.form!r}{did_you_mean(options.form, known)}")
 
     form = form or training_form(file_source(locate(str(options.source), [])))
     if form is None:
-        advice = f"name the form with --from ({', '.join(known)}), or use a file of rows unconverted"
-        raise ConfigurationError(f"{options.source}: the first record has no known form: {advice}")
+        advice = f"name the format with --from ({', '.join(known)}); a file of rows needs no conversion"
+        raise ConfigurationError(f"{options.source} does not begin with a record of a known format: {advice}")
 
     if options.graders is not None:
         if form.with_graders is None:

@@ -116,10 +116,8 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
     simulated = [*dict.fromkeys(table.info.id for table in tables if table.info.simulated)]
     if simulated and not settings.allow_simulated:
         runs_text = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
-        raise ConfigurationError(
-            f"the answers of {runs_text} are simulated, so a comparison says nothing about a model: "
-            f"give {ALLOW_SIMULATED} to compare anyway"
-        )
+        problem = f"the answers of {runs_text} are simulated, so a comparison says nothing about a model"
+        raise ConfigurationError(f"{problem}: give {ALLOW_SIMULATED} to compare anyway")
     return tables
 
 
@@ -602,14 +600,12 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
         raise ConfigurationError("the primary metrics of the runs differ: choose a common one with --metric (metric=…)")
     # Two judges are two scales: their rates cannot be put in one order.
     if any(primary.judge == "different" for primary in primaries):
-        raise ConfigurationError(
-            f"{metric.name} was scored by different judges in these runs: "
-            "score the runs again with one judge (`tunecheck score RUN --judge NAME`)"
-        )
+        advice = "score the runs again with one judge (`tunecheck score RUN --judge NAME`)"
+        raise ConfigurationError(f"{metric.name} was scored by different judges in these runs: {advice}")
 
     common = common_rows(metric.key, runs)
     if not len(common.items):
-        raise ConfigurationError(f"no row has a value of {metric.name} in every run: compare runs of the same rows")
+        raise ConfigurationError(f"no row has a value of {metric.name} in every run: score all runs on the same rows")
     sides, ranking = common.sides, rank_runs(common, runs, judge_label_counts(metric, runs))
 
     decision = best = choose_decision(comparisons)

@@ -175,7 +175,8 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        raise _refusal(base, f"it has verdicts of {own}, but not of {wanted}: add those with `tunecheck score`")
+        advice = f"name the run that `tunecheck score {base.info.id} --evaluators NAME` makes"
+        raise _refusal(base, f"it has verdicts of {own or 'no evaluator'}, but not of {wanted}: {advice}")
     return primary if primary in common else default_primary(common, base)
 
 
@@ -198,7 +199,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} is on a slice, so it cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:
-            raise ConfigurationError(f"this run lacks the evaluator {chosen.evaluator}: add it, or name another metric")
+            raise ConfigurationError(f"{name} needs evaluator {chosen.evaluator}: add it, or name another metric")
 
         # The tests need scores from 0 to 1, so a metric without a range cannot decide.
         column = base.columns[chosen.key]

@@ -150,7 +150,7 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         row_id = next(name for name in base.items.ids if name in shared)
         columns = _different_columns(base, new, row_id)
         differ = f"{', '.join(map(repr, columns[:3]))} {'differ' if len(columns) > 1 else 'differs'}"
-        example = f"in {row_id!r} {differ}" if columns else f"such as {row_id!r}"
+        example = f"in row {row_id!r}, {differ}" if columns else f"such as {row_id!r}"
         remedy = "to compare them anyway, add --pair-by id (pair_by='id')" if base.named and new.named else ""
         ids = plural(len(shared), "id")
         return NothingPairsError(f"{runs} share {ids}, but no row of the same content ({example})", remedy)

@@ -65,7 +65,7 @@ def convert(
     source = locate(str(source), ())
     check_out(source, out, overwrite=overwrite)
     if not overwrite and (existing := [name for name in form.files if Path(name).exists()]):
-        raise ConfigurationError(f"{existing[0]} exists: rename it, or pass --overwrite (in Python overwrite=True)")
+        raise ConfigurationError(f"{existing[0]} would be replaced: rename it, or pass --overwrite (overwrite=True)")
 
     report = ConversionReport(source, out, sidecar_path(out))
 
@@ -129,11 +129,9 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
         raise DataError(f"{report.source} has no conversations to convert: give a training file")
 
     if not report.rows and report.unreadable:
-        first = report.unreadable[0]
-        raise DataError(
-            f"{report.source}: none of {report.conversations} conversations can be converted "
-            f"(conversation {first.number}: {first.reason}){_other_form_hint(report.source, form)}"
-        )
+        first, hint = report.unreadable[0], _other_form_hint(report.source, form)
+        problem = f"none of {report.conversations} conversations can be converted"
+        raise DataError(f"{report.source}: {problem} (conversation {first.number}: {first.reason}){hint}")
 
 
 def _other_form_hint(path: Path, form: Form) -> str:

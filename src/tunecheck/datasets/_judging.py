@@ -80,5 +80,5 @@ def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[J
         column = f"alternative_ground_truths[{index}]"
         truth = [as_list(turn, f"{column}[{number}]") for number, turn in enumerate(as_list(value, column))]
         if len(truth) != turns:
-            refuse(f"`{column}` has {len(truth)} turns, but `ground_truth` has {turns}: give both the same")
+            refuse(f"`{column}` has {len(truth)} turns, but `ground_truth` has {turns}: give both the same number")
         yield truth

@@ -235,10 +235,8 @@ class Dataset:
             same = False
 
         if not same:
-            raise error(
-                f"{self._source.label} has changed since it was checked: restore it, or start a new run with "
-                "--reuse RUN, which sends only new rows to the endpoint"
-            )
+            advice = "restore it, or start a new run with --reuse RUN, which sends only new rows to the endpoint"
+            raise error(f"{self._source.label} has changed since it was checked: {advice}")
 
         self._state = state
 
@@ -426,7 +424,8 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
     except TunecheckError:
         raise  # its text is already made for the user
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise DataError(f"the loader {name}:{argument} failed with {type(error).__name__}: {clean(error)}") from error
+        problem = f"the loader {name!r} failed on {argument!r} ({type(error).__name__}: {clean(error)})"
+        raise DataError(f"{problem}: correct this argument or the loader") from error
 
     if isinstance(data, (str, PathLike)):
         return _open_file(os.fspath(data), folders)

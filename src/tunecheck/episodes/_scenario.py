@@ -119,7 +119,7 @@ def _turn(value: JSON, number: int, may_be_empty: bool) -> list[Message]:
 
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
-        raise ValueError(f"turns[{number}] holds a message without a role: add one")
+        raise ValueError(f"turns[{number}] holds a message without a role: add one, such as user")
 
     return cast("list[Message]", messages)
 
@@ -176,7 +176,7 @@ def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapp
     # A name can only mean an operation of the row's simulators.
     for item in items:
         if isinstance(item, str) and item not in operations:
-            raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
+            raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}: correct it")
 
     documents = [_document(operations[item]) if isinstance(item, str) else item for item in items]
     if tools is None:

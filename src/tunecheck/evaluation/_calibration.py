@@ -226,13 +226,15 @@ def _labelled_rows(
     """
     columns = dataset.scan().columns
     if column not in columns:
-        raise ConfigurationError(f"{dataset.name} has no label column {column!r}{did_you_mean(column, columns)}")
+        hint = f"{did_you_mean(column, columns)}; name the column with --label-column (label_column=…)"
+        raise ConfigurationError(f"{dataset.name} has no label column {column!r}{hint}")
 
     rows = list(dataset.rows())
     # Null and blank texts are no labels.
     given = [row for row in rows if str(row.values.get(column, "")).strip() and row.values.get(column) is not None]
     if not given:
-        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}: give another column")
+        advice = "name another column with --label-column (label_column=…)"
+        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}: {advice}")
 
     # A threshold is given for scores only, so labels 0 and 1 are scores, too.
     found = _kind_of(((row.id, row.values[column]) for row in given), kind if threshold is None else "score")
@@ -375,7 +377,8 @@ class _LabelledRun:
         if judge is None:
             raise ConfigurationError(f"--save is only for LLM judges, not for {self.evaluator!r}: leave --save out")
         if not self._compared:
-            raise ConfigurationError("no row has both a verdict and a label: label more rows, or leave --save out")
+            advice = f"see why with `tunecheck report {self.run.folder}`, or leave --save out"
+            raise ConfigurationError(f"--save needs a row with a label and a verdict, but there is none: {advice}")
 
         # By the hash of a verdict's inputs, other runs find the label of the same inputs.
         recorded, labels = recorded_verdicts(self.run.journal, self.evaluator), []
@@ -431,8 +434,8 @@ class _LabelledRun:
                 return name
 
         if len(keys) > 1:
-            metrics = ", ".join(keys[:_LISTED])
-            raise ConfigurationError(f"{self.evaluator!r} has several metrics ({metrics}): choose one with --metric")
+            several = f"evaluator {self.evaluator!r} has several metrics ({', '.join(keys[:_LISTED])})"
+            raise ConfigurationError(f"{several}: choose one with --metric (metric=…)")
         return keys[0] if keys else None
 
     def _comparisons(self) -> Iterator[_Compared]:
@@ -476,9 +479,8 @@ class _LabelledRun:
 
         threshold = threshold if self.threshold is None else self.threshold
         if threshold is None:
-            raise ConfigurationError(
-                f"the labels are numbers, but evaluator {self.evaluator!r} has no threshold: set label_threshold"
-            )
+            advice = "give --label-threshold (label_threshold=…)"
+            raise ConfigurationError(f"labels are numbers, but evaluator {self.evaluator!r} has no threshold: {advice}")
         return self._result(as_number(given) or 0.0, threshold)
 
     def _verdict(self, row: ResultRow, raw: JSON, threshold: float | None) -> PassFail:
@@ -496,10 +498,8 @@ class _LabelledRun:
         verdict = as_pass_or_fail(raw)
         if verdict is None:
             shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:_MOST_SHOWN]!r}"
-            raise ConfigurationError(
-                f"row {row.get('row_id')}: evaluator {self.evaluator!r} gave {shown} as {self._metric!r}, "
-                "not pass or fail: choose another --metric"
-            )
+            problem = f"the metric {self._metric!r} of evaluator {self.evaluator!r} is {shown}, not pass or fail"
+            raise ConfigurationError(f"row {row.get('row_id')}: {problem}: choose another with --metric (metric=…)")
         return verdict
 
     def _result(self, score: float, threshold: float) -> PassFail:

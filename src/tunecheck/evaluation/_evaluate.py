@@ -338,6 +338,8 @@ def uploader_to(
 
 # -- the target
 
+_TARGET_MAPPING = "--mapping target.… (evaluator_config['target'])"
+
 
 def _make_target(
     target: Target | Endpoint | Callable[..., object] | None,
@@ -365,7 +367,8 @@ def _make_target(
 
     if target is None or isinstance(target, Target):
         if mapping:
-            raise ConfigurationError("this target takes no mapping: leave 'target' out of evaluator_config")
+            kinds = "only an endpoint or a function as target takes a mapping"
+            raise ConfigurationError(f"{kinds}: leave {_TARGET_MAPPING} out")
         return target
 
     # A class is callable, so it would pass for a function below.
@@ -388,7 +391,7 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
         if mapping:
-            raise ConfigurationError(f"the target {driver!r} takes no mapping: leave 'target' out of evaluator_config")
+            raise ConfigurationError(f"the target {driver!r} takes no mapping: leave {_TARGET_MAPPING} out")
 
         # The data's `format` may name a file of the workspace, if the data is trusted.
         if isinstance(parameters.get("format"), str):
@@ -402,7 +405,8 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
 
     if parameters:
         name = next(iter(parameters))
-        raise ConfigurationError(f"{dataset.name}: the key `{name}` is only for conversations: leave `{name}` out")
+        keys = f"--{name.replace('_', '-')}, or the key `{name}` of the data's YAML file"
+        raise ConfigurationError(f"{dataset.name}: `{name}` is only for conversations: leave out {keys}")
 
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
@@ -446,7 +450,7 @@ def _bind_evaluators(
         unknown = [parameter for parameter in configured_mapping(config, name) if parameter not in known]
         if unknown and not bound.signature.takes_any:
             hint = did_you_mean(unknown[0], known)
-            raise ConfigurationError(f"evaluator {name!r} has no parameter {unknown[0]!r}{hint}")
+            raise ConfigurationError(f"mapping of evaluator {name!r}: there is no parameter {unknown[0]!r}{hint}")
         all_bound.append(bound)
     return all_bound
 
@@ -462,7 +466,7 @@ def _check_names(evaluators: object) -> None:
 
     for name in evaluators:
         if not isinstance(name, str) or not name.strip():
-            raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
+            raise ConfigurationError(f"an evaluator's name must be a non-blank text, not {name!r}")
         if name in ("target", "default", "results", "cause"):
             raise ConfigurationError(f"the evaluator name {name!r} is reserved: choose another name")
 

@@ -153,7 +153,7 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     mapping = entry.get("column_mapping", entry)
     others = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if others:
-        raise ConfigurationError(f"evaluator_config[{name!r}] has {others[0]!r} beside 'column_mapping': move it there")
+        raise ConfigurationError(f"evaluator_config[{name!r}] has {others[0]!r} outside 'column_mapping': move it in")
 
     if mapping is None:
         return {}
@@ -309,7 +309,7 @@ def _parameters(signature: inspect.Signature, owner: str) -> tuple[dict[str, boo
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
-            raise ConfigurationError(f"{owner}: {parameter.name!r} is positional-only: remove / from the signature")
+            raise ConfigurationError(f"{owner}: parameter {parameter.name!r} is positional-only: remove the / after it")
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             choice[parameter.name] = parameter.default is parameter.empty
     return choice, takes_any
@@ -411,9 +411,8 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
         except TypeError as error:
             raise ConfigurationError(f"evaluator {name!r} needs arguments ({error}): pass an instance") from None
         except Exception as error:  # noqa: BLE001 - a user's class may raise anything
-            raise ConfigurationError(
-                f"evaluator {name!r} cannot be instantiated ({type(error).__name__}: {error}): pass an instance"
-            ) from error
+            problem = f"evaluator {name!r} cannot be created ({type(error).__name__}: {error})"
+            raise ConfigurationError(f"{problem}: correct its __init__") from error
 
     if not callable(evaluator):
         raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")

@@ -539,7 +539,7 @@ class Aggregator:
         cells = self._cells[column]
         if value not in cells:
             if len(cells) >= MAX_GROUPS:
-                raise ConfigurationError(f"column {column!r} has over {MAX_GROUPS:,} groups: group by another column")
+                raise ConfigurationError(f"group_by: {column!r} has over {MAX_GROUPS:,} values: name another column")
             cells[value] = _Cell([_Tally() for _ in self._evaluators])
         return cells[value]
 

@@ -201,7 +201,8 @@ class Binder:
                 arguments[name] = value
             elif required:
                 reason = f"is mapped to {mapped.text}" if isinstance(mapped, Reference) else "has no mapping"
-                raise ColumnMissingError(f"{self.owner}: this row has no value for parameter {name!r}, which {reason}")
+                problem = f"this row has no value for parameter {name!r}, which {reason}"
+                raise ColumnMissingError(f"{self.owner}: {problem}; add the column, or map another one")
         return arguments
 
 

@@ -55,7 +55,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
             await site.start()
         except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             reason = getattr(error, "strerror", "") or error
-            raise ConfigurationError(f"cannot serve pages on {host}:{port} ({reason}): choose another port") from None
+            raise ConfigurationError(f"cannot serve pages on {host}:{port} ({reason}): give another --port") from None
 
         # With port 0 the system has chosen one.
         taken = runner.addresses[0][1]
@@ -103,7 +103,7 @@ def check_token(given: str, token: str, command: str) -> None:
     """
     # A comparison in constant time: its duration does not tell how much of a guess is right.
     if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-        raise web.HTTPForbidden(text=f"open the address that `{command}` printed, with its token")
+        raise web.HTTPForbidden(text=f"this address has no valid token: open the one that `{command}` printed")
 
 
 @web.middleware

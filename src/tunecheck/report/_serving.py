@@ -109,7 +109,7 @@ class _Pages:
         known = {run.id: run for run in list_runs(self._results_dir)}
         missing = [name for name in names if name not in known]
         if missing:
-            raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} here")
+            raise web.HTTPNotFound(text=f"there is no run {missing[0][:200]!r} in this folder: see the list at /")
 
         return [known[name] for name in names]
 

@@ -144,7 +144,7 @@ class Run:
         Raises:
             ConfigurationError: The run has not finished, or a later version wrote the file.
         """
-        missing = f"run {self.id} has no metrics.json: if the run has not finished, resume it"
+        missing = f"run {self.id} has no metrics.json: resume the run, or if it has finished, restore the file"
         return files.read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
@@ -286,7 +286,8 @@ def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise ConfigurationError(f"the run folder {folder} cannot be made: {error.strerror}: choose another") from None
+        problem = f"the run folder {folder} cannot be made ({error.strerror})"
+        raise ConfigurationError(f"{problem}: give another --results-dir (results_dir=…)") from None
     return Run(folder), created_ns
 
 
@@ -366,10 +367,10 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         return runs[matching[0]]
     if matching:
         examples = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
-        raise ConfigurationError(f"{name!r} matches {len(matching)} runs: {examples}: give more of the id")
+        raise ConfigurationError(f"{name!r} matches {len(matching)} runs ({examples}): write more of the id")
 
     if path.is_dir():
-        raise ConfigurationError(f"the folder {name} is not a run: it has no run.json")
+        raise ConfigurationError(f"the folder {name} has no run.json, so it is not a run: name another folder")
 
     is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
     hint = did_you_mean(name, runs if is_id else map(given_name, runs)) or "; it holds no runs yet"

@@ -79,7 +79,7 @@ def _make(
 
     if not inspect.isclass(kind):
         for parameter in settings:
-            advice = f"write a class whose __init__ takes {parameter}"
+            advice = f"leave --set out, or write a class whose __init__ takes {parameter}"
             raise ConfigurationError(f"--set {name}.{parameter}: {name!r} is a function without settings: {advice}")
         return extension
 
@@ -92,7 +92,8 @@ def _make(
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r} cannot be created: {error}") from error
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        raise ConfigurationError(f"evaluator {name!r} cannot be created: {type(error).__name__}: {error}") from error
+        problem = f"evaluator {name!r} cannot be created ({type(error).__name__}: {error})"
+        raise ConfigurationError(f"{problem}: correct its __init__, or the values of --set") from error
 
 
 def _check_settings(

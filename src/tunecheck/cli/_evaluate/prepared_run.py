@@ -451,7 +451,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     if command != Options.command:
         starter = "Python code" if command is None else f"`tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
-        raise ConfigurationError(f"run {run.id} of {starter} has no default evaluators: give --evaluators {names}")
+        raise ConfigurationError(f"run {run.id} was started by {starter}: name evaluators with --evaluators {names}")
 
     inherited = ("set", "names", "mapping", "judge", "prices")
     recorded = running.options_of_run(options, run, trust, invocation, among=inherited)

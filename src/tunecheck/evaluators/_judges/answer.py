@@ -168,7 +168,7 @@ def resolve_output(
         threshold = (bounds[0] + bounds[1]) / 2
     # Any other threshold would pass or fail every row.
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(f"{metric}'s threshold must be from {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
+        raise ConfigurationError(f"threshold of {metric} must be {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
 
     return ResolvedOutput(
         metric=metric,
@@ -236,10 +236,8 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     elif schema.get("type") != "string":
         return {}
 
-    raise ConfigurationError(
-        f"{place_of(prompt)}: the score {score!r} is a word: give each word a number, "
-        "as in `judge: {labels: {good: 1, bad: 0}}`"
-    )
+    advice = "give each word a number, as in `judge: {labels: {good: 1, bad: 0}}`"
+    raise ConfigurationError(f"{place_of(prompt)}: the score {score!r} is a word: {advice}")
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:

@@ -243,7 +243,8 @@ class JudgeClient:
         text = first.text or ""
         # A model that declined is not asked again.
         if refuses(text):
-            raise _with_cause(JudgeRefusalError(f"the judge declined: {shorten_reply(text)}"), first, "refusal")
+            refusal = f"the judge refused to judge this row (change its prompt or model): {shorten_reply(text)}"
+            raise _with_cause(JudgeRefusalError(refusal), first, "refusal")
 
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
         answer, second_problem = self._read(second)
@@ -252,7 +253,7 @@ class JudgeClient:
 
         error = JudgementError(
             f"the judge's reply cannot be read: {problem} (when asked again: {second_problem}); "
-            f"the first reply is: {shorten_reply(text) or '(nothing)'}"
+            f"change its prompt, parameters or model; the first reply is: {shorten_reply(text) or '(nothing)'}"
         )
         raise _with_cause(error, second, reply_cause(second.columns()))
 
