@@ -209,8 +209,7 @@ class EndpointAgent(Agent):
         self._make_room(message)
         prompt: list[Mapping[str, JSON]] = []
         for each in self._kept:
-            prompt.append({"role": "user", "content": each.message})
-            prompt.append({"role": "assistant", "content": each.reply})
+            prompt += [{"role": "user", "content": each.message}, {"role": "assistant", "content": each.reply}]
         return [*prompt, {"role": "user", "content": message}]
 
     async def reset(self, key: str, at_us: int) -> None:

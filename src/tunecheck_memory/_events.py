@@ -47,6 +47,7 @@ class Outcome(
     asked: the number of characters sent, if the service did not report input tokens.
     masked: the reply repeated a secret, which is masked in `text`.
     reasoning: the model's reasoning.
+    calls: the calls that the outcome sums up; a judge may be asked again.
     """
 
     at_us: int
@@ -61,19 +62,19 @@ class Outcome(
     asked: int = 0
     masked: bool = False
     reasoning: str | None = None
+    calls: int = 1
 
     @property
     def made(self) -> CallsMade:
-        """The call and its tokens; no call for an adopted reply.
+        """The calls and their tokens; no call for an adopted reply.
 
         Characters stand in for tokens that the service did not report.
         """
         if self.adopted:
             return CallsMade()
         characters = len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0
-        return CallsMade(
-            1, self.input_tokens, self.output_tokens, self.cached_input_tokens, self.asked, characters, int(self.masked)
-        )
+        tokens = self.input_tokens, self.output_tokens, self.cached_input_tokens
+        return CallsMade(self.calls, *tokens, self.asked, characters, int(self.masked))
 
     @property
     def judged_by_model(self) -> bool:

@@ -112,6 +112,7 @@ class _Calls:
             cached_input_tokens=total.cached_input_tokens,
             asked=total.asked,
             masked=total.masked > 0,
+            calls=max(1, total.calls),
         )
 
 

@@ -113,6 +113,12 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_given_up(
     assert len(model.requests) == 2
 
 
+def test_a_judgement_counts_each_call_that_was_made_for_it() -> None:
+    for answers, calls in ((["no idea", "none at all"], 2), (["no idea", yes("noticed")], 2), ([yes("noticed")], 1)):
+        outcome = asyncio.run(EndpointJudge(Scripted(*answers)).ask(request("noticed"), key="k1"))
+        assert outcome.made.calls == calls
+
+
 def test_a_judge_that_declines_gives_no_answer_and_the_visit_ends_with_a_reason() -> None:
     judge = EndpointJudge(Scripted("I'm sorry, but I cannot help with that."))
     found = ask(judge, request("follows_role"))
