@@ -147,7 +147,7 @@ def _check(data: object, evaluators: object, evaluation_name: object, target: ob
         raise mistake(message, personal=True)
 
     if graders := [name for name, evaluator in evaluators.items() if _is_grader(evaluator)]:
-        raise mistake(f"{', '.join(graders)}: graders of Azure OpenAI need azure.ai.evaluation; use its evaluate()")
+        raise mistake(f"evaluators {', '.join(graders)}: graders of Azure OpenAI need azure.ai.evaluation's evaluate()")
 
     if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
         raise mistake("The 'evaluation_name' parameter must be a non-empty string.")

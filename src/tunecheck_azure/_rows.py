@@ -320,8 +320,8 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
     if counts:
         file = run_dir / "eval_results.jsonl"
         _LOG.warning(
-            f"metrics are NaN in some of {len(rows):,} rows (by evaluator: {', '.join(counts)}); means exclude these "
-            f"rows, and pass rates count these rows as not passed; for errors, see {file}"
+            f"metrics are NaN in some of {len(rows):,} rows (rows by evaluator: {', '.join(counts)}); means exclude "
+            f"these rows, and pass rates count these rows as not passed; for errors, see {file}"
         )
 
 
@@ -394,6 +394,7 @@ def _own_aggregates(name: str, evaluator: object, columns: Table) -> dict[str, o
     try:
         metrics = aggregate(outputs)
     except Exception as error:  # noqa: BLE001 - user code after the run: its error must not lose the rows
-        warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {type(error).__name__}: {error}", stacklevel=2)
+        reason = f"{type(error).__name__}: {error}; its metrics are left out"
+        warnings.warn(f"evaluator {name!r}: its __aggregate__ failed: {reason}", stacklevel=2)
         return {}
     return {f"{name}.{key}": value for key, value in metrics.items()} if isinstance(metrics, Mapping) else {}

@@ -135,7 +135,7 @@ def given_class(folder: Path) -> None:
 def graders(folder: Path) -> None:
     with (
         their_package(folder),
-        pytest.raises(azure.EvaluationException, match=r"g: graders .* need azure\.ai\.evaluation; use its evaluate"),
+        pytest.raises(azure.EvaluationException, match=r"g: graders .* need azure\.ai\.evaluation's evaluate"),
     ):
         grader: Any = azure.AzureOpenAILabelGrader
         evaluate(folder, {"query": "q"}, evaluators={"g": grader("pass")})

@@ -48,7 +48,7 @@ def test_the_log_says_how_many_rows_have_a_metric_that_is_nan(tmp_path: Path, ca
     result = evaluate(tmp_path, evaluators=evaluators)
     (line,) = caplog.messages
     assert line.startswith(
-        "metrics are NaN in some of 3 rows (by evaluator: 'e' 1, 'g' 1, 'h' 3); means exclude these rows"
+        "metrics are NaN in some of 3 rows (rows by evaluator: 'e' 1, 'g' 1, 'h' 3); means exclude these rows"
     )
     assert line.endswith(f"see {result.run_dir}/eval_results.jsonl")
 

@@ -80,7 +80,7 @@ def test_a_sign_in_page_or_a_redirect_does_not_pass_for_success(
         return web.Response(text="<html>sign in</html>", status=status, headers=headers)
 
     text = refusal(fake, run, kind, step, page, monkeypatch)
-    assert ("is not JSON; check the address" if status == 200 else f": {status} ") in text
+    assert ("is not JSON; check the project" if status == 200 else f": {status} ") in text
     assert fake.of("unknown") == []
 
 

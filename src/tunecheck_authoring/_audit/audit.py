@@ -439,5 +439,4 @@ def _shared_failure(name: str, failures: Sequence[_Failure]) -> Iterator[AuditFi
         runs_text = f"all {count} runs" if count == len(failures) else f"all {len(failures)} runs fail; {count} of them"
         yield found(name, "fails_alike", f"{runs_text} answer {answer} ({why})", fix=f"is {answer} right?")
     elif first.cause and all((each.cause, each.evidence) == (first.cause, first.evidence) for each in failures):
-        text = f"all {len(failures)} runs fail for the same cause ({why})"
-        yield found(name, "fails_alike", text, certainty="look")
+        yield found(name, "fails_alike", f"all {len(failures)} runs fail for the same cause ({why})", certainty="look")

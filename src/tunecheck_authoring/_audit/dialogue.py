@@ -191,8 +191,7 @@ class DialogueReader:
             unknown = "whether the calls follow their schemas, because the row has no tool definitions"
 
         # The expected calls answer the last request.
-        turn = len(requests) - 1
-        truth_calls = [_unexecuted(turn, each) for each in calls]
+        truth_calls = [_unexecuted(len(requests) - 1, each) for each in calls]
         is_source = not checks.is_in_python(row)
         return Dialogue(name, requests, context, truth_calls, tools, unknown=unknown, is_source=is_source)
 

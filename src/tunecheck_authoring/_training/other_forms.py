@@ -311,8 +311,7 @@ def _answer(turns: Turns, text: str) -> None:
 
     reading = read_calls(text) if _CALL in text else Reading(text=text)
     if reading.problem is not None or len(reading.calls) != text.count(_CALL):
-        reason = reading.problem or f"only {len(reading.calls)} of {text.count(_CALL)} calls can be read"
-        raise turns.error(reason)
+        raise turns.error(reading.problem or f"only {len(reading.calls)} of {text.count(_CALL)} calls can be read")
     turns.answer(reading.text.strip(), reading.calls)
 
 

@@ -154,7 +154,7 @@ class AzureService:
 
             reply = value_of(response.content)
             if reply is None and response.content.strip():  # a proxy's page must not pass for success
-                raise self.step_error(step, "the service's reply is not JSON; check the address", unsure=True)
+                raise self.step_error(step, "the service's reply is not JSON; check the project's address", unsure=True)
             return ServiceReply(step, response.status_code, reply)
 
         return self.attempt(step, send)
