@@ -76,7 +76,7 @@ class CheckOptions(DataCheckOptions):
     targets: list[str] | None = argument(
         "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints.", "WHAT…", default=None
     )
-    dataset: list[str] | None = option("Data set to check, the same as WHAT (repeatable).", "FILE")
+    dataset: list[str] | None = option("Data set to check, also without a data file's ending (repeatable).", "FILE")
     endpoint: list[str] | None = option("Endpoints to check, the same as WHAT.", "A,B", names=True)
 
 
