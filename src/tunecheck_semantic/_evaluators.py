@@ -358,11 +358,11 @@ def find_model(name: str) -> Path:
         ConfigurationError: there is no such model, or it lacks a file.
     """
     # os.path.isdir returns False for names that are too long or contain a null character; Path.is_dir may raise.
-    folder = next(filter(os.path.isdir, _places(name)), None)
+    full = name if "/" in name else f"{_USUAL_OWNER}/{name}"
+    folder = next(filter(os.path.isdir, _places(name, full)), None)
     if folder is None:
         raise ConfigurationError(
-            f"the embedding model {name!r} is no folder, no installed package, and not in the Hugging Face cache; "
-            f"download the model: hf download {name}"
+            f"the model {name!r} is no folder or package, nor in the Hugging Face cache; run: hf download {full}"
         )
 
     missing = [pattern for pattern in (_CONFIGURATION, _WEIGHTS) if not any(folder.glob(pattern))]
@@ -373,12 +373,15 @@ def find_model(name: str) -> Path:
     return folder.resolve()
 
 
-def _places(name: str) -> Iterator[Path]:
-    """Yield the possible folders of a model: a path, then folders of a package, then the Hugging Face cache."""
+def _places(name: str, full_name: str) -> Iterator[Path]:
+    """Yield the possible folders of a model: a path, then folders of a package, then the Hugging Face cache.
+
+    The cache has models by `full_name`, which begins with the owner.
+    """
     yield Path(name).expanduser()
     if _PACKAGE.match(name):
         yield from _package_folders(name.replace("-", "_").replace(".", "_"))
-    yield from _cached_snapshot(name if "/" in name else f"{_USUAL_OWNER}/{name}")
+    yield from _cached_snapshot(full_name)
 
 
 def _package_folders(module: str) -> Iterator[Path]:

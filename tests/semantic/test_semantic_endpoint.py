@@ -9,6 +9,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tunecheck import ConfigurationError, EndpointError, MissingExtraError, Refu
 from tunecheck.endpoints import load_endpoint
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
+from tunecheck_semantic._evaluators import find_model
 
 VECTORS: dict[str, list[float]] = {
     "east": [1.0, 0.0],
@@ -202,6 +204,22 @@ def test_one_of_model_and_endpoint_must_be_given() -> None:
         EmbeddingSimilarityEvaluator()
     with pytest.raises(ConfigurationError, match="needs either `model`"):
         EmbeddingSimilarityEvaluator("a", model_config={"kind": "simulated"})
+
+
+@pytest.mark.parametrize(("name", "full_name"), [("mini", "sentence-transformers/mini"), ("a/b", "a/b")])
+def test_a_missing_model_is_told_with_the_name_for_its_download(
+    name: str, full_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_for: list[str] = []
+
+    def download(name: str, *, local_files_only: bool) -> str:
+        looked_for.append(name)
+        raise FileNotFoundError
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=download))
+    with pytest.raises(ConfigurationError, match=rf"the model '{name}' is no folder or package, .*: hf download {full_name}$"):
+        find_model(name)
+    assert looked_for == [full_name]
 
 
 # -- replies that are none
