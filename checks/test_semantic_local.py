@@ -213,7 +213,9 @@ def test_a_model_is_found_by_package_by_folder_and_in_the_cache(
 def test_a_model_that_is_not_there_is_told_at_once(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"is no folder or package, nor in the Hugging Face cache|lacks config\.json"):
+    with pytest.raises(
+        ConfigurationError, match=r"is no folder or package, nor in the Hugging Face cache|lacks config\.json"
+    ):
         EmbeddingSimilarityEvaluator(name)
 
 

@@ -217,7 +217,9 @@ def test_a_missing_model_is_told_with_the_name_for_its_download(
         raise FileNotFoundError
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=download))
-    with pytest.raises(ConfigurationError, match=rf"the model '{name}' is no folder or package, .*: hf download {full_name}$"):
+    with pytest.raises(
+        ConfigurationError, match=rf"the model '{name}' is no folder or package, .*: hf download {full_name}$"
+    ):
         find_model(name)
     assert looked_for == [full_name]
 
