@@ -417,12 +417,12 @@ def test_a_users_blocking_class_is_held_to_its_limit(tmp_path: Path, released: t
     target = BlockingTarget(mine) if wrapped else mine
     data = [{"query": str(number)} for number in range(8)]
     result = run(tmp_path, data, target=target, evaluators={"e": lambda response: 1}, target_timeout=0.2)
-    name = "target" if wrapped else "mine"
+    name = "BlockingTarget 'target'" if wrapped else "Blocking 'mine'"
     ((row, error),) = errors(result, "target").items()
     assert (row, error["type"]) == (3, "TimedOutError")
     assert (
         error["message"]
-        == f"{name!r}: the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
+        == f"{name}: the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
     )
     assert column(result, "outputs.response")[4:] == [f"answer {number}" for number in range(4, 8)]
     assert "close: tunecheck-async" in mine.threads, "closed where its connections were made"
@@ -442,7 +442,7 @@ def test_a_judges_own_endpoint_that_blocks_is_its_rows_error(tmp_path: Path, rel
     result = run(tmp_path, [{"query": str(number)} for number in range(5)], evaluators={"e": Judge()})
     messages = {row: error["message"] for row, error in errors(result, "e").items()}
     assert messages == {
-        3: "'mine': the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
+        3: "Blocking 'mine': the call took longer than its time limit of 0.2 s: make it faster, or raise the limit"
     }
     assert column(result, "outputs.e.said")[4] == "answer 4"
 

@@ -215,7 +215,7 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
         try:
             return await loops.here(UserLoop).call(self.name, call, self.limit_s)
         except LateError as late:
-            raise TimedOutError(f"{self.name!r}: {late}") from None
+            raise TimedOutError(f"{type(self).__name__} {self.name!r}: {late}") from None
 
     return called
 

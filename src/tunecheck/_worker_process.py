@@ -106,7 +106,7 @@ class WorkerProcess:
             while True:
                 length, number = _HEADER.unpack(await pipe.readexactly(_HEADER.size))
                 if length > _LONGEST:
-                    raise ValueError("user code wrote to the pipe of the worker's replies: print to standard output")
+                    raise ValueError("user code wrote into the worker's reply pipe: write to standard output instead")
                 value = pickle.loads(await pipe.readexactly(length))  # noqa: S301 - the worker process wrote it
 
                 # A caller that was cancelled waits no more; its reply is dropped.

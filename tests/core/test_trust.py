@@ -176,7 +176,7 @@ def test_a_sidecar_elsewhere_names_installed_evaluators_only(home: Path, elsewhe
     for dry in ((), ("--dry-run",)):
         done = evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), *dry)
         assert done.code == 2
-        assert "load 'wipe' of the evaluators (evaluators/wipe.py)" in done.err
+        assert "load the evaluator 'wipe' (evaluators/wipe.py)" in done.err
         assert f"--trust {elsewhere / 'data.yaml'}" in done.err
         assert not ran.exists()
     assert evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), "--evaluators", path.stem).code == 0

@@ -307,9 +307,7 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
 
         value = find_value(reply, self._path)
         if isinstance(value, Missing):
-            problem = (
-                f"the reply has no value at {self.config.response!r}, the path in `response`{keys_of(reply)}; check it"
-            )
+            problem = f"the reply has no value at {self.config.response!r}, the path in `response`{keys_of(reply)}"
 
             # A broken text or an error may be gone at the next attempt; a wrong path stays wrong.
             broken = isinstance(reply, str) and reply.lstrip().startswith("{")

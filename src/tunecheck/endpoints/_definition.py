@@ -56,7 +56,7 @@ def load_endpoint(
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
 
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
-        raise PluginError(str(definition.at("kind").error("must be a subclass of tunecheck.endpoints.Endpoint")))
+        raise PluginError(str(definition.at("kind").error("its class must extend tunecheck.endpoints.Endpoint")))
 
     endpoint = kind.from_definition(definition)
     _set_format(endpoint, definition, trust)

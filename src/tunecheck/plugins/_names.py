@@ -102,7 +102,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
         try:
             plugin = point.load()
             if not isinstance(plugin, interface.Plugin):
-                raise TypeError(f"{point.value} must be a tunecheck.plugins.Plugin, not a {type(plugin).__name__}")
+                raise TypeError(f"{point.value} must be a tunecheck.plugins.Plugin, not {type(plugin).__name__}")
             plugins.append(replace(plugin, distribution=distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
@@ -197,7 +197,7 @@ def check(candidate: Candidate, trust: Trust) -> None:
     """
     if candidate.file is not None:
         folder = candidate.file.parent.name
-        trust.check(candidate.file, f"load {candidate.name!r} of the {candidate.kind}", folder=folder)
+        trust.check(candidate.file, f"load the {candidate.kind.removesuffix('s')} {candidate.name!r}", folder=folder)
 
 
 def load(candidate: Candidate) -> object:
