@@ -546,7 +546,7 @@ class RayDriver(ChunkDriver):
 
         ready = self._ready([*streams, self._services_end])
         if self._services_end in ready and self._stopping is None:
-            self.stop(RunError("Ray lost the process that counts requests and costs; continue the run with --resume"))
+            self.stop(RunError("Ray lost the process that counts requests and costs"))
 
         silent = time.monotonic() - SILENCE_S
         portions = [portion for stream in ready if stream in streams for portion in self._read(streams[stream])]

@@ -76,7 +76,7 @@ def unpacked_vector(text: str) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
-        raise UnreadableReplyError("an embedding in the reply is text, but not 32-bit numbers as base64") from None
+        raise UnreadableReplyError("an embedding is not base64 of 32-bit numbers; set encoding_format: float") from None
     return _check_vector(vector)
 
 
@@ -102,7 +102,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     try:
         data = msgspec.convert(reply, _Reply).data
     except (msgspec.ValidationError, OverflowError) as error:
-        raise UnreadableReplyError(f"the reply of the endpoint is not a list of embeddings: {error}") from None
+        raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}; check the url") from None
 
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings, but must have {count}, one for each text")
