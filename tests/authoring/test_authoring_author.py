@@ -267,6 +267,19 @@ def test_a_mistake_in_an_edited_file_is_one_line(small: Path, file: str, change:
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_a_configuration_that_a_simulator_refuses_names_the_world_file(tmp_path: Path) -> None:
+    with workspace(tmp_path):
+        authored(simulators=["GorillaFileSystem"], stage="world")
+        path = tmp_path / "authoring/loans/world.yaml"
+        configurations = {"GorillaFileSystem": {"root": 3}}
+        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "configurations": configurations}))
+        with pytest.raises(
+            ConfigurationError,
+            match=r"^world\.yaml: .* GorillaFileSystem cannot start from `configurations`: initial_config\.",
+        ):
+            authored(simulators=["GorillaFileSystem"], stage="graph")
+
+
 def test_where_no_task_holds_it_is_said_why(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trial, "weakness", lambda self, row: Weakness(reason="it answers by chance"))
     monkeypatch.setattr("tunecheck_authoring._author.paths._WALKS", 5)

@@ -164,15 +164,14 @@ class World:
         Raises:
             ConfigurationError: A simulator cannot start from its part.
         """
+        problem = f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations`"
         try:
             return Backend.of({name: self.class_of(name) for name in simulators}, configuration)
-        except ConfigurationError:
-            raise
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{problem}: {error}") from None
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
-            raise ConfigurationError(
-                f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations` "
-                f"({type(error).__name__}: {error}); correct or add the simulators' entries there"
-            ) from None
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"{problem} ({reason}); correct or add the simulators' entries there") from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
         return TrialSession(self, simulators, configuration)
