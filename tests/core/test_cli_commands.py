@@ -180,6 +180,9 @@ def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
     assert recognised.out == said.out.replace("/x.", "/y.")
     (small / "rows.jsonl").write_text('{"query": "hi"}\n')
     assert "; a file of rows needs no conversion" in inside(small, "datasets", "convert", "rows.jsonl").err
+    (small / "broken.json").write_text('[{"messages": [')
+    broken = inside(small, "datasets", "convert", "broken.json")
+    assert (broken.code, "broken.json, line 1, column 16: the file is not JSON" in broken.err) == (2, True)
 
 
 def test_check_says_what_came_back(small: Path) -> None:

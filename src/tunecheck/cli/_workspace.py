@@ -188,8 +188,10 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     if form is None and options.form is not None:
         raise ConfigurationError(f"--from: there is no format {options.form!r}{did_you_mean(options.form, known)}")
 
-    form = form or training_form(file_source(locate(str(options.source), [])))
+    source = file_source(locate(str(options.source), []))
+    form = form or training_form(source)
     if form is None:
+        next(source.records(), None)  # a file that cannot be read raises its own error
         advice = f"name the format with --from ({', '.join(known)}); a file of rows needs no conversion"
         raise ConfigurationError(f"{options.source} does not begin with a record of a known format: {advice}")
 
