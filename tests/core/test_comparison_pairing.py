@@ -52,10 +52,8 @@ def test_rows_of_equal_content_pair_whatever_they_are_called(tmp_path: Path) -> 
 def test_ids_pair_edited_rows_only_where_that_is_asked_for(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True)])
     new = run(tmp_path, "b", [("1", "new x", True), ("2", "new y", False)])
-    with pytest.raises(
-        ConfigurationError,
-        match=r"share 2 ids, but no row of the same content \(in row '1', 'text' differs\); to compare",
-    ):
+    example = r"\(in row '1', 'text' differs\): compare runs of the same data"
+    with pytest.raises(ConfigurationError, match=f"share 2 ids, but no row of the same content {example}; to compare"):
         compare(base, new)
     assert compare(base, new, pair_by="id").pairs.paired == 2
 
@@ -142,7 +140,9 @@ def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> N
 
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {f"other {n}": [True] for n in range(50)})
-    problem = r"have no evaluator in common \(match in the first, other 0, other 1, .*… in the second\)"
+    problem = (
+        r" \(with match\) and .* \(with other 0, other 1, .*…\) have no evaluator in common: score one of them with "
+    )
     with pytest.raises(ConfigurationError, match=problem):
         compare(base, new)
 

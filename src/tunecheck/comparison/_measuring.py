@@ -457,10 +457,9 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         in_base, in_new = (clean(", ".join(table.evaluators), 100) or "none" for table in (base, new))
-        raise ConfigurationError(
-            f"{base.info.id} and {new.info.id} have no evaluator in common ({in_base} in the first, "
-            f"{in_new} in the second): add an evaluator with `tunecheck score RUN --evaluators NAME`"
-        )
+        runs = f"{base.info.id} (with {in_base}) and {new.info.id} (with {in_new})"
+        advice = "score one of them with `tunecheck score RUN --evaluators NAME`"
+        raise ConfigurationError(f"{runs} have no evaluator in common: {advice}")
 
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:

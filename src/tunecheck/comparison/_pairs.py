@@ -153,7 +153,8 @@ def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPair
         example = f"in row {row_id!r}, {differ}" if columns else f"such as {row_id!r}"
         remedy = "to compare them anyway, add --pair-by id (pair_by='id')" if base.named and new.named else ""
         ids = plural(len(shared), "id")
-        return NothingPairsError(f"{runs} share {ids}, but no row of the same content ({example})", remedy)
+        why = f"{runs} share {ids}, but no row of the same content ({example}): compare runs of the same data"
+        return NothingPairsError(why, remedy)
 
     examples = " and ".join(repr(table.items.ids[0][:100]) for table in (base, new))
     return NothingPairsError(f"{runs} share no row: the ids differ, such as {examples}; compare runs of the same data")

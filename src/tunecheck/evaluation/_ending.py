@@ -220,10 +220,9 @@ class EndpointFacts:
         unpriced = {name: endpoint for name, endpoint in self.endpoints.items() if endpoint.price is None}
         judges = [f"{endpoint.name!r} (called by {name!r})" for name, endpoint in unpriced.items() if name != "target"]
         if judges or len(unpriced) == len(self.endpoints):  # also if there are no endpoints
-            raise ConfigurationError(
-                f"max_cost needs prices, but the price of {judges[0] if judges else 'the calls'} is unknown: "
-                f"write `price:` in the endpoint's definition{', or give --prices FILE' if by_command else ''}"
-            )
+            unknown = f"the price of {judges[0] if judges else 'the calls'} is unknown"
+            advice = f"write `price:` in the endpoint's definition{', or give --prices FILE' if by_command else ''}"
+            raise ConfigurationError(f"max_cost needs prices, but {unknown}: {advice}")
 
     def known(self) -> dict[str, JSON]:
         """Return the known facts by endpoint, in the format of manifests."""

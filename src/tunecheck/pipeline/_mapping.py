@@ -212,11 +212,9 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
 
     # With overloads, the message names the columns that the first parameter list lacks.
     missing = missing_by_choice[0]
-    known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
-    raise ConfigurationError(
-        f"{owner} needs {', '.join(map(repr, missing))}: give --mapping {missing[0]}='${{data.COLUMN}}' (in Python: "
-        f"column_mapping in evaluator_config) with one of {', '.join(known) or 'no columns'}"
-    )
+    known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12]) or "no columns"
+    option = f"--mapping {missing[0]}='${{data.COLUMN}}' (in Python: column_mapping in evaluator_config)"
+    raise ConfigurationError(f"{owner} needs {', '.join(map(repr, missing))}: give {option} with one of {known}")
 
 
 def _check_reference(

@@ -109,10 +109,8 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
     # Without a given model, the prompt's own configuration decides.
     own = None if prompt is None else prompt.model_definition()
     if own is None:
-        raise ConfigurationError(
-            "a judge needs a model: name one with --judge ENDPOINT (in Python model_config=…), "
-            "or in `model.configuration` of the judge's prompt"
-        )
+        advice = "name one with --judge ENDPOINT (model_config=…), or in `model.configuration` of the judge's prompt"
+        raise ConfigurationError(f"a judge needs a model: {advice}")
     return load_endpoint(own, name=model_name_in(own))
 
 
