@@ -272,7 +272,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     @property
     def tools_note(self) -> str:
         """A warning for users if the model never gets the data's tools, else ""."""
-        advice = "write ${tools} in request, or set tools: text and format to the model's family"
+        advice = "write ${tools} in `request`, or set `tools: text` and `format` to the model's family"
         return "" if self.sends_tools else f"endpoint {self.name!r} never receives the data's tools: {advice}"
 
     async def look(self, path: str) -> JSON:

@@ -44,7 +44,7 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
         return Diagnosis(
             "warn",
             "the request template has no ${tools}: the model sees only functions that a row's messages describe",
-            "write ${tools} in request, or set tools: text and format to the model's family",
+            "write ${tools} in `request`, or set `tools: text` and `format` to the model's family",
         )
 
     if answers["call"].error is not None:
@@ -63,7 +63,7 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
         return Diagnosis("warn", f"{evidence}, but the model calls tools: the service leaves tools out of the count")
 
     advice = f"use a chat template that shows tools ({answers.serving.advice('tools')})"
-    return _suggest_tools_in_text(answers, evidence, advice)
+    return _suggest_tools_in_text(answers, f"{evidence}: the model does not see the tool", advice)
 
 
 def _tools_lengthen_prompt(answers: Answers) -> bool:
@@ -87,7 +87,7 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
 
     change: dict[str, JSON] = {"tools": "text", "format": family} if profile and profile.prompt else {}
     guess = "" if known else f" ({family} is a guess: no answer shows the family)"
-    return Diagnosis("fail", evidence, f"{advice}; or set tools: text and format: to the model's family{guess}", change)
+    return Diagnosis("fail", evidence, f"{advice}; or set `tools: text` and the family's `format`{guess}", change)
 
 
 def _calls_are_parsed(answers: Answers) -> Diagnosis:
@@ -171,7 +171,7 @@ def _names_are_kept(answers: Answers) -> Diagnosis:
 
             # APIs that allow no dots replace them by underscores: the call is right, but not by its name.
             if meant is not None and call.name == tool_name(meant):
-                advice = "this API allows no dots in names; with names=auto, the call counts for the dotted function"
+                advice = "this API allows no dots in names: run with --set match.dots_equal_underscores=true"
                 return Diagnosis("warn", evidence, advice)
             return Diagnosis("fail", evidence, "use the tool parser of the model's family: it removes prefixes")
 
@@ -375,14 +375,14 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
     if reason is None or (call is not None and call.finish_reason is None):
         if answers.as_text:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
-        return Diagnosis("warn", "answers have no finish_reason: cut-off answers look complete")
+        return Diagnosis("warn", "answers have no finish_reason, so cut-off answers look complete")
 
     if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
-        return Diagnosis("warn", f"a complete call ends with finish_reason {clean(call.finish_reason)}")
+        return Diagnosis("warn", f"a call ends with finish_reason {clean(call.finish_reason)}, not tool_calls or stop")
 
     # A greeting may be answered with a call, which another check reports.
     if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
-        return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}")
+        return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}, not stop")
 
     of_call = "no complete call was made" if call is None else f"{clean(call.finish_reason)} after a call"
     of_text = "no text came" if greeting.tool_calls else f"{clean(reason)} after a text"
@@ -441,14 +441,14 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     """
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
-        return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "leave stream: out")
+        return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "do not set `stream`")
 
     if answers.facts.repeats:
-        return Diagnosis("fail", REPEATING, "leave stream: out, or update the server or its tool parser")
+        return Diagnosis("fail", REPEATING, "do not set `stream`, or update the server or its tool parser")
 
     if streamed.is_empty and not whole.is_empty:
         evidence = f"the stream is empty; without streaming, the answer is {whole.shown()}"
-        return Diagnosis("fail", evidence, "leave stream: out")
+        return Diagnosis("fail", evidence, "do not set `stream`")
 
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
         return Diagnosis("warn", "streams report no tokens: Tunecheck estimates cost from characters")
@@ -460,7 +460,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     pairs = zip(whole.calls, streamed.calls, strict=False)
     is_lost = any(call.arguments and not streamed_call.arguments for call, streamed_call in pairs)
     if is_lost or [call.name for call in streamed.calls] != [call.name for call in whole.calls]:
-        advice = "the server's tool parser loses parts of calls in streams: leave stream: out, or update the server"
+        advice = "the server's tool parser loses parts of calls in streams: do not set `stream`, or update the server"
         return Diagnosis("fail", f"the call differs: {streamed.shown()} streamed, {whole.shown()} unstreamed", advice)
 
     first = streamed.completion.first_token_ms

@@ -194,7 +194,7 @@ def _findings(answers: evidence.Answers) -> dict[str, evidence.Diagnosis]:
         advice, change = evidence.advice_on(first.error), remedy_for(first.error)
         verdict = evidence.Diagnosis("fail", clean(str(first.error), 300), advice, change)
     elif is_whole_reply and (path := path_of_text(value_of(first.raw_text))):
-        problem, advice = f"the answer's text is inside other JSON: {first.shown()}", "set response: to the text's path"
+        problem, advice = f"the answer's text is inside other JSON: {first.shown()}", "set `response` to its path"
         verdict = evidence.Diagnosis("fail", problem, f"{advice}, and check again", {"response": path})
     else:
         return {check.name: check.verdict(answers) for check in CHECKS}
