@@ -454,7 +454,7 @@ class Session:
             # Services have no common code for a prompt that is too long: status 413, or a sentence in their message.
             is_too_long = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and is_too_long else ""
-            raise RunError(f"the memory session failed at {_effect_text(effect)}: {error}{advice}") from error
+            raise RunError(f"the memory session failed: {error}{advice} (at {_effect_text(effect)})") from error
 
     def _costs_of(self, effect: Effect) -> CostTracker | None:
         """Return the tracker of the agent's costs for a message, of the judge's costs for any other effect."""

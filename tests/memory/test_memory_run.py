@@ -166,7 +166,7 @@ def test_a_run_that_was_cut_off_ends_as_one_that_was_not(fails_at: int) -> None:
     price = Price(1.0, 1.0)
     with pytest.raises(
         RunError,
-        match=r"stopped: .* failed at a message of .*: out of order; go on with the same Python call and resume=",
+        match=r"stopped: .* failed: out of order \(at a message of .*\); go on with the same Python call and resume=",
     ):
         had(Recalling(fails_at=fails_at, price=price))
     agent = Recalling(price=price)
