@@ -190,7 +190,7 @@ def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None
     compared = tunecheck("compare", *sorted(run.name for run in finished(Path())), "--json").json()
     assert compared["decision"]["metric"] == "function_call_match"
     refused = tunecheck(*evaluate("--primary", "macth")).err
-    assert "no evaluator has the primary metric 'macth'; did you mean 'match'?" in refused
+    assert "primary: no evaluator has the metric 'macth'; did you mean 'match'?" in refused
 
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:

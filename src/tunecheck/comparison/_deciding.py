@@ -61,7 +61,8 @@ class EarlyStopping:
                 shares no row with the data, or a metric cannot decide, for example without a declared range.
         """
         if rows.dataset.scan().rows is None:
-            raise ConfigurationError("until_decided needs rows in random order: give data as a path, list or DataFrame")
+            problem = "until_decided reads rows in random order, but an iterable is read only once"
+            raise ConfigurationError(f"{problem}: give data as a path, list or DataFrame")
 
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
         base, new = read_runs([question.base, rows], results_dir)

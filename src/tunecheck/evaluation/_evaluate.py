@@ -376,7 +376,7 @@ def _make_target(
         raise ConfigurationError(f"target is the class {target.__name__}: pass an instance of the class")
 
     if callable(target):
-        parsed = parse_mapping(mapping, "evaluator_config['target']")
+        parsed = parse_mapping(mapping, _TARGET_MAPPING)
         return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
 
     raise ConfigurationError(f"target must be a function, an Endpoint or a Target, not of type {type(target).__name__}")
@@ -411,7 +411,8 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     columns = dict(dataset.defaults.target_mapping)
     for name, value in mapping.items():
         if not isinstance(value, str):
-            raise ConfigurationError(f"evaluator_config['target'][{name!r}]: write ${{data.COLUMN}}, not {value!r:.60}")
+            place = f"--mapping target.{name} (evaluator_config['target'])"
+            raise ConfigurationError(f"{place}: write ${{data.COLUMN}}, not {value!r:.60}")
         columns[name] = value
 
     # A place is a file and line for errors; an entry of the caller's mapping has none.

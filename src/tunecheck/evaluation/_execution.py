@@ -176,7 +176,7 @@ class Execution:
         names = [evaluator.name for evaluator in self.evaluators]
         # A primary metric is an evaluator's name, or begins with it and a dot: `match` or `match.match`.
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
-            raise ConfigurationError(f"no evaluator has the primary metric {primary!r}{did_you_mean(primary, names)}")
+            raise ConfigurationError(f"primary: no evaluator has the metric {primary!r}{did_you_mean(primary, names)}")
 
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),

@@ -119,11 +119,11 @@ def read_layers(
             raise ConfigurationError(f"evaluator_config names an unknown evaluator {name!r}{did_you_mean(name, known)}")
 
     base = parse_mapping(declared, "the data set's column_mapping")
-    base |= parse_mapping(configured.get("default", {}), "evaluator_config['default']")
+    base |= parse_mapping(configured.get("default", {}), "--mapping (evaluator_config['default'])")
 
     layers = {
         name: parse_mapping(declared_for(name), "the data set's column_mapping")
-        | parse_mapping(configured.get(name, {}), f"evaluator_config[{name!r}]")
+        | parse_mapping(configured.get(name, {}), f"--mapping {name}.… (evaluator_config[{name!r}])")
         for name in names
     }
 
