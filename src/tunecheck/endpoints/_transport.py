@@ -349,9 +349,10 @@ class HttpTransport:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
                 text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
-                unknown = getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER
-                hint = " (for a private authority, set SSL_CERT_FILE to its certificates)" if unknown else ""
-                return self._failed(EndpointError, f"cannot connect securely: {text}{hint}", sent=False, lasting=True)
+                hint = "check the url and the server's certificate"
+                if getattr(cause, "verify_code", 0) in _UNKNOWN_ISSUER:
+                    hint = "for a private authority, set SSL_CERT_FILE to its certificates"
+                return self._failed(EndpointError, f"no secure connection: {text} ({hint})", sent=False, lasting=True)
             case aiohttp.ClientPayloadError():
                 return self._failed(ReplyError, "the connection broke off during the answer: see the server's log")
             # The server may have read the request, so this counts as sent.

@@ -375,7 +375,8 @@ def _compile(file: prompt.PromptFile, properties: Sequence[Property]) -> Templat
     # The template may write such an input only as a whole, because it has no text.
     for item in inserted:
         if item.name in template.used:
-            raise file.front.error(("inputs",), f"input {item.name} is not text: use it only as {{{{ {item.name} }}}}")
+            problem = f"the {item.kind} {item.name} is not text: use it only as {{{{ {item.name} }}}}"
+            raise file.front.error(("inputs",), problem)
     return template
 
 
