@@ -91,8 +91,8 @@ def _ids(option: str | None) -> list[str]:
 
 
 def _names(options: cli.NamesOptions) -> Names:
-    """Return the spelling of function names that --names chooses, by default "auto"."""
-    return cast("Names", options.names or "auto")
+    """Return the spelling of function names that --names chooses, by default "auto", or raise ConfigurationError."""
+    return one_of(cast("Names", options.names or "auto"), ("auto", "dotted", "underscored"), "--names")
 
 
 def _target(options: BfclRunOptions, data: Path | None, trust: Trust) -> ConversationTarget:

@@ -326,7 +326,7 @@ def _verdict_rows(path: Path, category: str) -> Rows:
     for name, value in _unique_records(path, JsonLinesSource(path).records(), category):
         valid = value.get("valid")
         if not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: `valid` of the row {name[:100]!r} must be true, false or null")
+            raise DataError(f"{path}: `valid` of row {name[:100]!r} must be true, false or null; score the rows again")
         reason = None if valid else _reason(value.get("error_type"), value.get("message"))
         rows[name] = (valid, reason, None)
     return rows

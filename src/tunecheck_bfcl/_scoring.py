@@ -96,7 +96,7 @@ class ResultFile:
         except ValueError as error:
             match = _ID.search(line)
             name = match[1].decode("utf-8", "replace") if match else f"row-{number}"
-            problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
+            problem = f"line {number} is not JSON: {' '.join(str(error).replace('line 1 ', '').split())}"
             return RecordedResult(row_id(name, self.category.name), problem=problem)
 
         if not isinstance(value, dict) or not isinstance(name := value.get("id"), str) or not name:

@@ -282,7 +282,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     simulated = manifest.get("simulated") is True
     if simulated and not allow_simulated:
         raise ConfigurationError(
-            f"run {run.id} has simulated answers; give {plugins.ALLOW_SIMULATED} to upload the run marked as simulated"
+            f"run {run.id} has simulated answers; give {plugins.ALLOW_SIMULATED} to upload the run, marked as simulated"
         )
 
     metrics, left_out = finite_metrics(summary.get("metrics"))

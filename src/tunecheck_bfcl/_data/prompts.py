@@ -131,7 +131,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
     """
     path = copy.package / LONG_CONTEXT
     if not path.is_file():
-        raise DataError(f"{path}: long-context rows need this file of BFCL; get it with: tunecheck bfcl get")
+        raise DataError(f"{path}: long-context rows need this file of BFCL; {_AGAIN}")
 
     constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
     if not constants:
@@ -214,7 +214,7 @@ def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
     package = find_bfcl(folder).package
     path = package / PROMPTS
     if not path.is_file():
-        raise DataError(f"{package}: the file {PROMPTS.as_posix()} is missing; get it with: tunecheck bfcl get")
+        raise DataError(f"{package}: the file {PROMPTS.as_posix()} is missing; {_AGAIN}")
     return dict(_flat(read_constants(path)))
 
 
