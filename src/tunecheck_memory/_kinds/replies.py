@@ -34,7 +34,7 @@ class NoExpectationError(UndecidedError):
     """The row's expected answer does not have the form that the rules need."""
 
     def __init__(self) -> None:
-        super().__init__("the expected answer cannot be read")
+        super().__init__("the column `expected` does not have the form that the data set's rules need")
 
 
 def last_reply(given: FinishedTest) -> str:
