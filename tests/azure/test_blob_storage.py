@@ -8,7 +8,8 @@ import pytest
 from tests.foundry_azurite import ACCOUNT, KEY
 
 pytest.importorskip("azure.storage.blob")
-from azure.storage.blob import BlobServiceClient
+from azure.core.exceptions import HttpResponseError
+from azure.storage.blob import BlobServiceClient, StorageErrorCode
 
 from tunecheck import ConfigurationError, RunError
 from tunecheck.runs import open_mirror
@@ -127,6 +128,35 @@ def test_storage_that_cannot_be_reached_is_told_without_its_signature(monkeypatc
     with pytest.raises(RunError, match="az://runs/x/lease/1: cannot be read: the storage cannot be reached") as caught:
         BlobStore("az://runs/x").read("lease/1")
     assert "SECRET" not in str(caught.value)
+
+
+class RefusingContainer:
+    """A container whose every listing is refused with this status and code."""
+
+    def __init__(self, status: int, code: StorageErrorCode) -> None:
+        self.error = HttpResponseError("refused")
+        vars(self.error).update(status_code=status, error_code=code)
+
+    def list_blobs(self, **_: object) -> list[object]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [
+        (403, StorageErrorCode.AUTHORIZATION_FAILURE, r"AuthorizationFailure \(403\); check the credentials"),
+        (404, StorageErrorCode.CONTAINER_NOT_FOUND, r"ContainerNotFound \(404\); create the container first"),
+        (409, StorageErrorCode.CONTAINER_BEING_DELETED, r"ContainerBeingDeleted \(409\)$"),
+    ],
+)
+def test_a_refused_call_has_the_storage_s_own_code_and_the_next_step(
+    status: int, code: StorageErrorCode, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azurite_variables(1, monkeypatch)
+    store = BlobStore("az://runs/x")
+    vars(store)["_container"] = RefusingContainer(status, code)
+    with pytest.raises(RunError, match=f"az://runs/x/: cannot be listed: {reason}"):
+        store.list("")
 
 
 @pytest.mark.parametrize("endpoint", ["http://storage.example", "ftp://127.0.0.1.example", "storage.example"])

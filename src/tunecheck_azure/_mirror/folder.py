@@ -202,7 +202,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (azure_errors.ServiceRequestError, azure_errors.ServiceResponseError, OSError)):
         return "the storage cannot be reached; check the connection and AZURE_STORAGE_ACCOUNT_NAME"
 
-    code, status = getattr(error, "error_code", None), getattr(error, "status_code", None)  # the storage sets the code
+    code = getattr(error, "error_code", None)  # set by the storage client: a member of its enumeration, or a text
+    code, status = getattr(code, "value", code), getattr(error, "status_code", None)
     reason = str(error).partition("\n")[0] if status is None else f"{code} ({status})" if code else f"HTTP {status}"
     if status == 403 or isinstance(error, azure_errors.ClientAuthenticationError):
         return f"{reason}; check the credentials in AZURE_STORAGE_… variables or `az login`, and their permissions"
