@@ -122,7 +122,7 @@ def test_a_judgement_counts_each_call_that_was_made_for_it() -> None:
 def test_a_judge_that_declines_gives_no_answer_and_the_visit_ends_with_a_reason() -> None:
     judge = EndpointJudge(Scripted("I'm sorry, but I cannot help with that."))
     found = ask(judge, request("follows_role"))
-    assert "declined" in found["error"]
+    assert "refused to judge this row" in found["error"]
     made = visit(GUEST_WORDS, [json.dumps(found)])
     assert made.total == 0
     assert made.last_reason.startswith("The judge's reply has no yes or no under 'follows_role': ")
