@@ -512,7 +512,7 @@ def test_a_run_says_that_tools_are_never_sent(tmp_path: Path, body: dict[str, An
     with FaultServer(lambda *_: answer({"result": "hi"})) as server:
         endpoint = azure_ml(server.url, request=body, response="result")
         notes = run(tmp_path, rows, target=endpoint, evaluators={"own": lambda response: 1}).notes
-    assert any("never receives the data's tools: write ${tools} in request" in note for note in notes) is said
+    assert any("never receives the data's tools: write ${tools} in `request`" in note for note in notes) is said
 
 
 def test_a_metric_with_a_range_beyond_floats_is_refused(tmp_path: Path) -> None:
