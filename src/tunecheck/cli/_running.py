@@ -475,9 +475,8 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
         for parameter, parameter_value in parameters.items():
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
-                raise ConfigurationError(
-                    f"{document.where(option)}: `{option}` has {key!r} twice, as a dotted and as a nested key: keep one"
-                )
+                problem = f"`{option}` has {key!r} twice, as a dotted and as a nested key"
+                raise ConfigurationError(f"{document.where(option)}: {problem}: keep one")
             entries[key] = parameter_value
 
     return entries

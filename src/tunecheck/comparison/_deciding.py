@@ -206,7 +206,8 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            raise ConfigurationError(f"{name} has no range, so it cannot stop a run early: declare the metric's range")
+            advice = "declare a range for it in the evaluator, or name another metric"
+            raise ConfigurationError(f"{name} has no range, so it cannot stop a run early: {advice}")
 
         worst, best = bounds if column.higher_is_better else bounds[::-1]
         if margin is not None and margin >= abs(best - worst):
@@ -305,9 +306,8 @@ class _MetricTest:
 
         score = (value - self.worst) / self.span
         if not 0 <= score <= 1:
-            raise RunError(
-                f"row {state.row.id}: {self.name} is {value!r}, outside of its declared range: correct the evaluator"
-            )
+            problem = f"{self.name} is {value!r}, outside of its declared range"
+            raise RunError(f"row {state.row.id}: {problem}: correct the evaluator")
         return score
 
     def complete(self) -> None:

@@ -532,10 +532,8 @@ def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
         choices = " or ".join(f"[{name}={slice_text}]" for name in columns)
         raise ConfigurationError(f"several columns have the value of the slice [{slice_text}]: write {choices}")
 
-    hint = did_you_mean(column, known) if equals else ""
-    raise ConfigurationError(
-        f"the runs have no slice [{slice_text}]: add slices with `tunecheck score RUN --group-by COLUMN`{hint}"
-    )
+    advice = "add slices with `tunecheck score RUN --group-by COLUMN`" + (did_you_mean(column, known) if equals else "")
+    raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}")
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:

@@ -163,7 +163,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     reading = _read_response(value, tools)
 
     if reading.problem is not None:
-        raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
+        raise ValueError(f"the ground truth's call cannot be read: {reading.problem}; correct the data")
     # Nothing in the data was read as a call or an answer if the text is the JSON of the whole value.
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == text_of(value):
         raise ValueError(f"the ground truth must be calls or text, not other JSON: {reading.text[:_MOST_DATA_SHOWN]}")

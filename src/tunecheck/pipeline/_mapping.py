@@ -264,7 +264,8 @@ def read_signature(function: Callable[..., object], owner: str) -> Signature:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ConfigurationError(f"the parameters of {owner} cannot be read: wrap it in a function") from None
+        advice = "wrap it in a Python function with named parameters"
+        raise ConfigurationError(f"the parameters of {owner} cannot be read: {advice}") from None
 
     choice, takes_any = _parameters(signature, owner)
     return Signature([choice], takes_any)

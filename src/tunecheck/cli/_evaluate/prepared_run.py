@@ -218,7 +218,8 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     options = given if given.config is None else running.options_of_file(given, given.config, trust, invocation)
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
-        raise ConfigurationError(f"{given.config}: `results_dir` in a file must be local: type --results-dir az://…")
+        advice = "give az://… with --results-dir in the command"
+        raise ConfigurationError(f"{given.config}: `results_dir` in a file must be a local folder: {advice}")
 
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give only one of them")
