@@ -152,7 +152,7 @@ class CannotBeMade(NeedsArguments):
         (CannotBeMade, r"'e' cannot be created \(KeyError: .*\): correct its __init__"),
         (3, "'e' must be a function or class, not a int"),
         (None, "'e' must be a function or class, not a NoneType"),
-        (positional, "parameter 'response' is positional-only: remove the / after it"),
+        (positional, "parameter 'response' is positional-only: remove the / after it, or wrap the function"),
         (dict, "the parameters of .* cannot be read|must be a function or class, not a dict"),
         ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],

@@ -222,6 +222,8 @@ class EndpointFacts:
         if judges or len(unpriced) == len(self.endpoints):  # also if there are no endpoints
             unknown = f"the price of {judges[0] if judges else 'the calls'} is unknown"
             advice = f"write `price:` in the endpoint's definition{', or give --prices FILE' if by_command else ''}"
+            if not self.endpoints:
+                unknown, advice = "this run has no endpoint", "leave max_cost out"
             raise ConfigurationError(f"max_cost needs prices, but {unknown}: {advice}")
 
     def known(self) -> dict[str, JSON]:

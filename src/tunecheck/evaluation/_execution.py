@@ -435,7 +435,7 @@ class _Work:
             accept = self.execution.settings.accept_damage
             return recorded_results(source, manifest, self.notes, accept_damage=accept, by_row=False)
 
-        why = "another user's run.json names a folder" if elsewhere else "the run is no longer there"
+        why = "another user's run.json names it, so it is not read" if elsewhere else "the run is no longer there"
         self.notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 

@@ -197,9 +197,8 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
         if isinstance(mapped, Reference):
             _check_reference(mapped, parameter, columns, target_columns)
         elif isinstance(mapped.value, str) and mapped.value in columns:
-            raise ConfigurationError(
-                f"{parameter}: {mapped.value!r} is a fixed text, not a column: write '${{data.{mapped.value}}}'"
-            )
+            advice = f"write '${{data.{mapped.value}}}'"
+            raise ConfigurationError(f"{parameter}: {mapped.value!r} is a fixed text, not a column: {advice}")
 
     if target_columns is None:
         return  # the columns of a function's answer are known only after a call
@@ -239,9 +238,8 @@ def _check_reference(
     names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
     column = str(mapped.steps[0])
     if known.isdisjoint(itertools.accumulate(names, "{}.{}".format)):
-        raise ConfigurationError(
-            f"{parameter}: {mapped.text} names no column: there is no {column!r}{did_you_mean(column, known)}"
-        )
+        problem = f"{mapped.text} names no column: there is no {column!r}"
+        raise ConfigurationError(f"{parameter}: {problem}{did_you_mean(column, known)}")
 
 
 # -- reading signatures
@@ -308,7 +306,8 @@ def _parameters(signature: inspect.Signature, owner: str) -> tuple[dict[str, boo
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
-            raise ConfigurationError(f"{owner}: parameter {parameter.name!r} is positional-only: remove the / after it")
+            advice = "remove the / after it, or wrap the function"
+            raise ConfigurationError(f"{owner}: parameter {parameter.name!r} is positional-only: {advice}")
         elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             choice[parameter.name] = parameter.default is parameter.empty
     return choice, takes_any

@@ -34,9 +34,8 @@ def t_quantile(probability: float, degrees: int) -> float:
         ValueError: the probability is not between 0 and 1, or the degrees are not 1 or more.
     """
     if not (0 < probability < 1 and degrees >= 1):
-        raise ValueError(
-            f"the quantile needs 0 < probability < 1 and degrees of freedom >= 1, not {probability!r} and {degrees!r}"
-        )
+        given = f"not {probability!r} and {degrees!r}"
+        raise ValueError(f"the quantile needs 0 < probability < 1 and degrees of freedom >= 1, {given}")
 
     if degrees > _MANY:
         return _near_normal(NormalDist().inv_cdf(probability), degrees)

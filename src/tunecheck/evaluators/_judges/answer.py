@@ -211,9 +211,8 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     if len(numeric) == 1:
         return numeric[0]
 
-    raise ConfigurationError(
-        f"{place_of(prompt)}: the score's key is unclear: name one of {', '.join(outputs)} with `judge: {{score: KEY}}`"
-    )
+    advice = f"name one of {', '.join(outputs)} with `judge: {{score: KEY}}`"
+    raise ConfigurationError(f"{place_of(prompt)}: the score's key is unclear: {advice}")
 
 
 def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:

@@ -102,9 +102,8 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
         return load_endpoint(os.fspath(model))
 
     if model is not None:
-        raise ConfigurationError(
-            f"model_config must be an endpoint, its definition or a model configuration, not a {type(model).__name__}"
-        )
+        kinds = "an endpoint, its definition or a model configuration"
+        raise ConfigurationError(f"model_config must be {kinds}, not of type {type(model).__name__}")
 
     # Without a given model, the prompt's own configuration decides.
     own = None if prompt is None else prompt.model_definition()
