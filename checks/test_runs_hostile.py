@@ -151,7 +151,7 @@ def test_a_file_with_a_second_name_is_read_and_not_written_to(foreign: Path) -> 
     journal.rename(own)
     journal.hardlink_to(own)
     assert len(Run(foreign).manifest().evaluators) > 0
-    with pytest.raises(RunError, match=r"journal\.jsonl: cannot be written: the file has a second name"):
+    with pytest.raises(RunError, match=r"journal\.jsonl: cannot be written: the file has more than one hard link"):
         Journal(journal)
     assert own.read_bytes() == before
 
@@ -160,7 +160,7 @@ def test_what_would_be_emptied_is_not_where_it_has_a_second_name(tmp_path: Path)
     own = tmp_path / "own.txt"
     own.write_text("mine")
     (tmp_path / "eval_results.jsonl.partial").hardlink_to(own)
-    with pytest.raises(OSError, match="has a second name"):
+    with pytest.raises(OSError, match="has more than one hard link"):
         ResultsWriter(tmp_path / "eval_results.jsonl")
     assert own.read_text() == "mine"
 

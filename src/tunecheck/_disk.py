@@ -61,7 +61,7 @@ def _open(path: str, flags: int, *, links: bool = False) -> int:
 
         _check_is_regular(status, path)
         if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
-            raise OSError(errno.EMLINK, "the file has a second name (a hard link): replace the file with a copy", path)
+            raise OSError(errno.EMLINK, "the file has more than one hard link: replace the file with a copy", path)
         if flags & os.O_TRUNC:
             os.ftruncate(descriptor, 0)
     except BaseException:  # noqa: BLE001 - the caller never gets the descriptor

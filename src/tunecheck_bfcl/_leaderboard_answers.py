@@ -623,7 +623,7 @@ def _elements(value: object) -> Sequence[object]:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)} where a list is needed")
+    raise UnusableAnswerError(f"`ground_truth`: the value {value_text(value, 60)} must be a list")
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
@@ -657,7 +657,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
     if not isinstance(value, dict):
         raise UnusableAnswerError(f"a list has the element {value_text(value, 60)}, but its declared type is an object")
     if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"`ground_truth` has {value_text(answer, 60)} where an object is needed")
+        raise UnusableAnswerError(f"`ground_truth`: the value {value_text(answer, 60)} must be an object, as declared")
 
     if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
         return "value_error:dict_key"

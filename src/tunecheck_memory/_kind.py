@@ -52,9 +52,9 @@ class Wait(
         """Raise ValueError for an amount that is negative or not a number."""
         for name, value in (("tokens", self.tokens), ("seconds", self.seconds)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"Wait: `{name}` must be a whole number of at least 0, not {value!r:.60}")
+                raise ValueError(f"the {name} of a Wait must be a whole number of at least 0, not {value!r:.60}")
         if not is_number(self.percentage) or self.percentage < 0:
-            raise ValueError(f"Wait: `percentage` must be a number of at least 0, not {self.percentage!r:.60}")
+            raise ValueError(f"the percentage of a Wait must be a number of at least 0, not {self.percentage!r:.60}")
 
 
 @dataclass(frozen=True, slots=True)

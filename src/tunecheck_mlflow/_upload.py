@@ -640,7 +640,7 @@ def _read_uri(text: str) -> str:
         host = None
 
     if host is None or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        raise ConfigurationError("the MLflow server's address must be http(s)://HOST[:PORT], without query or fragment")
+        raise ConfigurationError("the MLflow address must be http(s)://HOST[:PORT][/PATH], without query or fragment")
 
     # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:

@@ -143,7 +143,9 @@ def test_a_judge_that_is_closed_while_it_judges_ends_the_call(tmp_path: Path) ->
     assert asked.wait(30)
     asyncio.run(judge.close())
     thread.join(30)
-    assert [str(error) for error in errors] == ["close() was called while judgements were running: wait for them first"]
+    assert [str(error) for error in errors] == [
+        "close() cancelled calls of this evaluator or flow: wait for them first"
+    ]
 
 
 @contextlib.contextmanager

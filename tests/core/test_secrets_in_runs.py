@@ -424,7 +424,8 @@ def test_a_typed_setting_that_looks_like_a_secret_is_refused_unseen(tmp_path: Pa
     )  # fmt: skip
     assert said.code == 2
     assert said.err == (
-        "error: --set 'rouge.rouge_type' may contain a secret: write ${env:NAME} and set the variable NAME\n"
+        "error: --set 'rouge.rouge_type' may contain a secret: put it in an environment variable "
+        "and write ${env:VARIABLE} instead\n"
     )
     assert not (tmp_path / "eval_results").exists()
 

@@ -136,10 +136,10 @@ def read_definition(
 
     if kind is None:
         hint = suggest_names("kind", values) or ": write a kind, such as openai"
-        raise Place(document).error(f"the key `kind` is missing{hint}")
+        raise Place(document).error(f"an endpoint needs the key `kind`{hint}")
 
     if not isinstance(kind, str) or not kind.strip():
-        raise Place(document, ("kind",)).error(f"an endpoint's kind must be a text, not {shown_value(kind)}")
+        raise Place(document, ("kind",)).error(f"the kind must be a name, such as openai, not {shown_value(kind)}")
     return Definition(document, values, kind, name or kind, folder)
 
 

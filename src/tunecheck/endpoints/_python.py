@@ -227,7 +227,7 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
 
     function = getattr(module, place.name, None)
     if not callable(function):
-        raise key_place.error(f"{label} has no function {place.name}: write the name of one that it defines")
+        raise key_place.error(f"the module {label} has no function {place.name}: correct the name")
 
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()

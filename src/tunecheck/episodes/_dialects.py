@@ -303,7 +303,8 @@ class BenchmarkDialect(ABC):
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "state_check"):
-            raise PluginError(f"the benchmark class {cls.__name__} needs `state_check`, a subclass of StateCheck")
+            need = "lacks the class attribute `state_check`: set it to a subclass of StateCheck"
+            raise PluginError(f"the benchmark class {cls.__name__} {need}")
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data

@@ -467,7 +467,7 @@ def _check_names(evaluators: object) -> None:
 
     for name in evaluators:
         if not isinstance(name, str) or not name.strip():
-            raise ConfigurationError(f"an evaluator's name must be a non-blank text, not {name!r}")
+            raise ConfigurationError(f"`evaluators` contains the name {name!r}: name evaluators with a non-blank text")
         if name in ("target", "default", "results", "cause"):
             raise ConfigurationError(f"the evaluator name {name!r} is reserved: choose another name")
 

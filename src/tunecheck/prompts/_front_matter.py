@@ -325,7 +325,8 @@ def refuse_secrets(front: Front, *path: str | int, references: bool = False) -> 
             refuse_secrets(front, *path, key, references=references)
     elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(path[-1])):
         if not references:
-            raise front.error(path, "a secret is not allowed here: move it to the model's configuration")
+            target = "model.connection" if path[1] == "options" else "model.configuration"
+            raise front.error(path, f"a secret is not allowed here: write it as ${{env:NAME}} in `{target}`")
         if not WHOLE_SECRET.match(value.strip()):
             raise front.error(path, WRITTEN_OUT)
 

@@ -301,7 +301,7 @@ def _message(role: str, chunk: str, skeleton: Skeleton, images: Mapping[str, str
     # Other roles need no name. A `tool:` message is incomplete if a role line follows its id, before the content.
     if role in keys:
         name = "id" if role == "tool" else "name"
-        raise ValueError(f"a `{role}:` message needs these lines: `{keys[role]}:`, the {name}, `content:`, the content")
+        raise ValueError(f"`{role}:` needs, each on its own line: `{keys[role]}:`, the {name}, `content:`, the content")
     return {"role": role, "content": _content(chunk, skeleton, images)}
 
 

@@ -189,7 +189,7 @@ class AzureFile(msgspec.Struct, frozen=True):
             value = loads(content)
         except ValueError as error:
             problem = " ".join(str(error).split())
-            raise DataError(f"{self.path}: the file is not JSON ({problem}): write the results again") from None
+            raise DataError(f"{self.path}: the file is not JSON ({problem}): repeat the evaluation") from None
 
         rows = value.get("rows") if isinstance(value, dict) else None
         if not isinstance(rows, list):

@@ -350,7 +350,7 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
     name = os.fspath(run)
 
     if not name:
-        raise ConfigurationError("the name of a run is empty: give its folder, its id, or 'last'")
+        raise ConfigurationError("the run is given as an empty text: give its folder, its id, or 'last'")
     if os.path.lexists(path / "run.json"):
         return Run(path)
 

@@ -200,7 +200,8 @@ def _resolve_references(name: str, value: JSON) -> JSON:
     without_references = value_of(masking.ENV_REFERENCE.sub("", written))
     is_secret = masking.looks_secret(name.rpartition(".")[2]) and without_references == value
     if is_secret or masking.storable_settings(without_references) != without_references:
-        raise ConfigurationError(f"--set {name!r} may contain a secret: write ${{env:NAME}} and set the variable NAME")
+        advice = "put it in an environment variable and write ${env:VARIABLE} instead"
+        raise ConfigurationError(f"--set {name!r} may contain a secret: {advice}")
 
     place = Place(Document("--set", value, {}), (name,))
     resolved = masking.resolve(value, place, masking.ALL_SECRETS, in_answers=True)

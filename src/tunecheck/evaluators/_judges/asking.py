@@ -394,7 +394,7 @@ class JudgeLoop:
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise EndpointError("close() was called while judgements were running: wait for them first") from None
+            raise EndpointError("close() cancelled calls of this evaluator or flow: wait for them first") from None
         except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: the answer is no longer needed
             future.cancel()
             raise

@@ -140,7 +140,7 @@ def _json(value: object) -> str:
     try:
         return dumps(value).decode()
     except TypeError as error:
-        raise ValueError(f"a value of the row cannot be shown to the judge: {error}") from None
+        raise ValueError(f"a value of the row cannot be written as JSON for the judge: {error}") from None
 
 
 _MARK = "data_mark"
