@@ -19,8 +19,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final, NoReturn, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -101,6 +101,31 @@ def loads_part(text: bytes, keys: Collection[str]) -> JSON:
     row: dict[str, JSON] = values  # type: ignore[assignment]  # a value that was not asked for stays `Raw`
     row |= {key: loads(values[key]) for key in keys if key in values}
     return row
+
+
+def values_reader(keys: Iterable[str]) -> Callable[[bytes], JSON]:
+    """Return a function that reads only the values of these keys from an object's JSON text, and ignores other keys.
+
+    This takes less than half of the time of reading the whole object, and the more other keys it has, the less.
+
+    The function reads JSON that is no object whole. It raises ValueError if the text is not JSON.
+    """
+    fields = {f"key_{number}": key for number, key in enumerate(keys)}
+    try:
+        kind = msgspec.defstruct("Values", [(field, Any, msgspec.UNSET) for field in fields], rename=fields)
+    except ValueError:  # a key has a character that msgspec does not allow, such as a quotation mark
+        return loads
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(text: bytes) -> JSON:
+        try:
+            check_utf8(text)
+            values: JSON = msgspec.to_builtins(decode(text))
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return loads(text)
+        return values
+
+    return read
 
 
 def check_utf8(text: bytes) -> None:

@@ -3,8 +3,7 @@
 A frame is a length and a number (8 bytes each, big-endian) and a pickle. Both ends run this module.
 
 The process's standard input and output are its pipes. User code in it must not disturb them, so `Pipes` moves them to
-other descriptors and gives user code an empty input and standard error. A guard process kills the group soon after the
-parent has closed the pipe, even if user code hangs.
+other descriptors and gives user code an empty input and standard error.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ import contextlib
 import itertools
 import os
 import pickle
-import select
 import signal
 import struct
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Self
 
+from tunecheck._guarded_module import PATIENCE_S
 from tunecheck._messages import disable_log_commands, how_it_ended
 
 # The length of the pickle, and the number of the request.
@@ -35,16 +33,13 @@ _BUFFER = 1 << 22
 _LONGEST = 1 << 36
 """Maximum size of a reply in bytes; a frame that claims more was not written by `Pipes`."""
 
-_PATIENCE_S = 2.0
-"""Time for a process to end by itself before it is killed."""
-
 
 class ProcessEndedError(Exception):
     """The process ended before it answered a request."""
 
 
 class WorkerProcess:
-    """A process that runs `python -m MODULE`; the module reads its requests through `Pipes`."""
+    """A process that runs a module and ends with this one; the module reads its requests through `Pipes`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         """Start reading the replies of a started process; needs a running event loop."""
@@ -63,6 +58,7 @@ class WorkerProcess:
             sys.executable,
             "-P",  # the current folder may contain a module named like one of Python's
             "-m",
+            "tunecheck._guarded_module",
             module,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -114,7 +110,7 @@ class WorkerProcess:
                     self._waiting[number].set_result(value)
         except asyncio.IncompleteReadError:  # the process is ending; its own exit code is more useful than our SIGKILL
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
+                await asyncio.wait_for(self._process.wait(), PATIENCE_S)
             self.kill()
         except Exception:  # noqa: BLE001 - user code wrote to the pipe, and pickles may contain anything
             self.kill()
@@ -132,7 +128,7 @@ class WorkerProcess:
     async def how_it_ended(self) -> str:
         """Wait for the process to end, kill it if it does not, and return its exit code or signal as text."""
         try:
-            code = await asyncio.wait_for(self._process.wait(), _PATIENCE_S)
+            code = await asyncio.wait_for(self._process.wait(), PATIENCE_S)
         except TimeoutError:
             self.kill()
             code = await self._process.wait()
@@ -146,22 +142,6 @@ class WorkerProcess:
         await self._reader
 
 
-def _guard() -> NoReturn:
-    """Kill this process group soon after the parent has closed the pipe, even if user code hangs. Runs in a child."""
-    os.close(1)  # else the parent would not see the end of the replies
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-    # Standard input is the pipe: without requested events, `poll` returns only when the parent closes it.
-    closed = select.poll()
-    closed.register(0, 0)
-    closed.poll()
-
-    time.sleep(_PATIENCE_S)
-    os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
 class Pipes:
     """A worker process's pipes to its parent.
 
@@ -169,10 +149,7 @@ class Pipes:
     """
 
     def __init__(self) -> None:
-        """Take over standard input and output as pipes, and fork a guard that kills this process if the parent ends."""
-        if not os.fork():
-            _guard()
-
+        """Take over standard input and output as pipes."""
         self._requests, self._replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
         self._lock = threading.Lock()
 

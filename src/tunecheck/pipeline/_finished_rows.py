@@ -22,7 +22,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -36,7 +36,7 @@ from tunecheck._disk import lines, open_regular, replacing
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._faults import Fault, as_faults, cause_named, read_faults, sentence, title
 from tunecheck._files import EvaluatorEntry
-from tunecheck._json import JSON, dumps, dumps_line, loads, loads_part, real_number
+from tunecheck._json import JSON, dumps, dumps_line, loads, real_number, values_reader
 from tunecheck._messages import clean
 
 ResultRow = dict[str, JSON]
@@ -86,20 +86,21 @@ class RowsView(Sequence[ResultRow]):
         return self.read()
 
     def read(self, columns: Collection[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the view's rows in order; with `columns`, values of other columns may be left out."""
+        """Yield the view's rows in order; with `columns`, other columns may be left out."""
+        read = loads if columns is None else values_reader(columns)
         if self.positions is not None:
-            yield from self._pick(self.positions, columns)
+            yield from self._pick(self.positions, read)
             return
         with open_regular(self.path, buffering=_COPY_BLOCK) as file:
             for number, line in enumerate(lines(file)):
-                yield read_row(line, self.path, number, columns)
+                yield read_row(line, self.path, number, read)
 
-    def _pick(self, positions: Iterable[int], columns: Collection[str] | None = None) -> Iterator[ResultRow]:
-        """Yield the rows in these lines of the file; with `columns`, values of other columns may be left out."""
+    def _pick(self, positions: Iterable[int], read: Callable[[bytes], JSON] = loads) -> Iterator[ResultRow]:
+        """Yield the rows in these lines of the file; `read` reads a line."""
         with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in positions:
                 file.seek(self._starts[position])
-                yield read_row(file.readline(), self.path, position, columns)
+                yield read_row(file.readline(), self.path, position, read)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -131,16 +132,14 @@ class RowsView(Sequence[ResultRow]):
         return f"RowsView({str(self.path)!r}, {len(self)} rows)"
 
 
-def read_row(line: bytes, path: Path, number: int, columns: Collection[str] | None = None) -> ResultRow:
-    """Return the row in one line of a run's results file; `number` is the line's number from 0.
-
-    With `columns`, values of other columns may be left out.
+def read_row(line: bytes, path: Path, number: int, read: Callable[[bytes], JSON] = loads) -> ResultRow:
+    """Return the row in one line of a run's results file; `number` is the line's number from 0, `read` reads its JSON.
 
     Raises:
         DataError: the line is damaged; the text names file and line.
     """
     try:
-        row = loads(line) if columns is None else loads_part(line, columns)
+        row = read(line)
         if isinstance(row, dict):
             return row
         problem = "not a JSON object"
@@ -551,6 +550,8 @@ def _cell(value: JSON, longest: int = LONGEST_CELL) -> str:
 
     if value is None:
         return ""
+    if isinstance(value, str) and value.isalnum() and len(value) <= longest:  # no quotes, controls or formula
+        return value
     if kind is bool:
         return "true" if value else "false"
 

@@ -557,15 +557,18 @@ def as_output(result: object, name: str) -> Output | Partial:
     output: Output = {}
     lost: dict[str, str] = {}
     not_finite: list[str] = []
-    values = result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)}
+    values = cast("Output", result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)})
+    are_keys_texts = set(map(type, values)) <= {str}
 
-    # The common case first: most values are plain already.
+    # The common case first: most values are plain already. The checks use `kind`, because isinstance takes longer.
     for key, value in values.items():
-        is_plain = type(value) in ALWAYS_PLAIN or _is_plain_number(value)
-        if type(key) is str and is_plain and (type(value) is not str or len(value) <= _MOST_BYTES):
-            output[key] = value  # type: ignore[assignment]  # `is_plain` checked it; a cast would take longer
+        kind = type(value)
+        is_finite_float = kind is float and math.isfinite(value)  # type: ignore[arg-type]
+        is_plain = is_finite_float or kind in ALWAYS_PLAIN or _is_plain_number(value)
+        if is_plain and are_keys_texts and (kind is not str or len(value) <= _MOST_BYTES):  # type: ignore[arg-type]
+            output[key] = value
             continue
-        if type(key) is str and _is_flat(value):
+        if _is_flat(value) and type(key) is str:
             output[key] = dict(cast("dict[str, JSON]", value))
             continue
 
