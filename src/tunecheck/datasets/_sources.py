@@ -122,7 +122,7 @@ class FileSource(Source):
 
     def decode_line(self, line: bytes, number: int) -> str:
         """Return a line as text; raise DataError with its number if it is not UTF-8 or has NUL bytes."""
-        if b"\0" in line:
+        if 0 in line:  # a search for b"\0" takes longer
             self.refuse("the line holds NUL bytes, so the file is damaged or not text: save it again as UTF-8", number)
         try:
             return line.decode("utf-8")

@@ -286,7 +286,11 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     def _read(self) -> Iterator[EvaluatorRow]:
         """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
         for row in self._rows.read([self._error, *self._columns]):
-            if self._error not in row:
+            if (
+                len(row) == len(self._columns) and self._error not in row
+            ):  # the common case: it has all columns, in order
+                yield EvaluatorRow(zip(self._columns.values(), row.values(), strict=True))
+            elif self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
                 if output:
                     yield EvaluatorRow(output)

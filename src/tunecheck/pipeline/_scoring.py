@@ -32,7 +32,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
@@ -557,19 +557,22 @@ def as_output(result: object, name: str) -> Output | Partial:
     output: Output = {}
     lost: dict[str, str] = {}
     not_finite: list[str] = []
-    values = cast("Output", result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)})
-    are_keys_texts = set(map(type, values)) <= {str}
-
-    # The common case first: most values are plain already. The checks use `kind`, because isinstance takes longer.
+    values: Mapping[str, Any] = result if isinstance(result, (dict, Mapping)) else {name: _check_number(result)}
+    # The common case first: most values are plain already.
     for key, value in values.items():
         kind = type(value)
-        is_finite_float = kind is float and math.isfinite(value)  # type: ignore[arg-type]
-        is_plain = is_finite_float or kind in ALWAYS_PLAIN or _is_plain_number(value)
-        if is_plain and are_keys_texts and (kind is not str or len(value) <= _MOST_BYTES):  # type: ignore[arg-type]
+        if kind is float:
+            is_plain = math.isfinite(value)
+        elif kind is str:
+            is_plain = len(value) <= _MOST_BYTES
+        else:
+            is_plain = kind in ALWAYS_PLAIN or _is_plain_number(value)
+
+        if is_plain and type(key) is str:
             output[key] = value
             continue
-        if _is_flat(value) and type(key) is str:
-            output[key] = dict(cast("dict[str, JSON]", value))
+        if type(key) is str and _is_flat(value):
+            output[key] = dict(value)
             continue
 
         try:
