@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from tunecheck import plugins  # its names load on first use, and worker processes use none
 from tunecheck._json import JSON, convert_value, dumps, plain
 from tunecheck._messages import clean, common_beginning
-from tunecheck.plugins import Code, codes
 
 MAX_FAULTS = 20
 """Limit of faults in a row's properties; the first fault of each further code is added."""
@@ -413,7 +413,7 @@ CAUSE_METRIC = "cause."
 
 
 class _Table(msgspec.Struct, frozen=True):
-    causes: dict[str, Code]
+    causes: dict[str, plugins.Code]
     faults: dict[str, str]
     cause_of_fault: dict[str, str]
 
@@ -433,18 +433,18 @@ def fault_titles() -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=4)
-def _plugin_codes(search_path: tuple[str, ...]) -> Mapping[str, Code]:
+def _plugin_codes(search_path: tuple[str, ...]) -> Mapping[str, plugins.Code]:
     """Return the codes that plug-ins add; cached for each `sys.path`, because every failed row needs the codes."""
-    return codes()
+    return plugins.codes()
 
 
-def causes() -> Mapping[str, Code]:
+def causes() -> Mapping[str, plugins.Code]:
     """Return every cause by its code: the core's in the order in which they are checked, then plug-ins'."""
     added = _plugin_codes(tuple(sys.path))
     return _table().causes | {code: entry for code, entry in added.items() if entry.side}
 
 
-def cause_named(code: str) -> Code:
+def cause_named(code: str) -> plugins.Code:
     """Return the cause with a code; for an unknown code, make one on the model's side with the code as its title."""
     if known := _table().causes.get(code) or causes().get(code):
         return known
@@ -452,7 +452,7 @@ def cause_named(code: str) -> Code:
     # A code without a dot has no kind, and its title no colon.
     head, _, kind = code.partition(".")
     title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
-    return Code(title, "model", _table().causes["wrong_argument.other"].advice)
+    return plugins.Code(title, "model", _table().causes["wrong_argument.other"].advice)
 
 
 def cause_of_fault(code: str) -> str:

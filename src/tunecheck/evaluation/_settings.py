@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number
 from tunecheck._trust import Trust
-from tunecheck.pipeline._scoring import CallsChoice
+from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.runs._store import RESULTS_DIR as RESULTS_DIR, is_remote
 

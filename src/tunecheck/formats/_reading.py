@@ -24,14 +24,13 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
-from tunecheck import _json as jsontext
+from tunecheck import _json as jsontext, plugins
 from tunecheck._errors import PluginError
 from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall, Reading, UnreadableError, check_size, exact
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, may_hold_marks
 from tunecheck.formats._profiles import Profile
-from tunecheck.plugins import find
 
 # -- profiles by name
 
@@ -59,7 +58,7 @@ def _find_profile(name: str, workspace: Path, trust: Trust | None) -> Profile:
         PluginError: no plug-in or several plug-ins have this name, or the plug-in is not a profile.
         UntrustedError: the origin of the name may not load files of the workspace.
     """
-    profile = find("formats", name, workspace=workspace, trust=trust)
+    profile = plugins.find("formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} must be a tunecheck.formats.Profile, not {type(profile).__name__}")
     return profile

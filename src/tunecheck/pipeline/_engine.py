@@ -36,17 +36,9 @@ from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline import _worker_queues as queues
 from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
-from tunecheck.pipeline._plan import CallableTarget, Plan, Tally
+from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, response_as_read
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, RowState, check_columns, result_row
-from tunecheck.pipeline._scoring import (
-    BoundEvaluator,
-    Partial,
-    ReadCallsCount,
-    as_failure,
-    cancels_this_task,
-    private_copies,
-    response_as_read,
-)
+from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
 
 _WINDOW = 1_024
 """Limit of rows in progress, or four per concurrent call if that is more: queues stay full, memory constant."""

@@ -7,6 +7,7 @@ seeds and answers stop at the same row, however fast each answer comes.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 from collections import Counter
@@ -14,17 +15,27 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from tunecheck._errors import TimedOutError
+from tunecheck._files import CallsRead
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
 from tunecheck._loops import CallBatches, LateError, Threads, UserLoop
 from tunecheck._messages import plural
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.calls._model import decode_calls
+from tunecheck.calls._schemas import TOOL_COLUMNS
+from tunecheck.endpoints._base import COMPLETE, UNPARSED
+from tunecheck.formats._reading import UnreadText, read_calls, tools_of
+from tunecheck.pipeline._finished_rows import PASS_RATE
 from tunecheck.pipeline._mapping import is_async, make_binder, read_signature
 from tunecheck.pipeline._results import RowState
-from tunecheck.pipeline._scoring import BoundEvaluator, CallsChoice, Mapped, ReadCallsCount, RowValues, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, Mapped, RowValues, call, private_copies
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
+
+CallsChoice: TypeAlias = Literal["strict", "lenient"]
+"""`strict`: an answer calls what the API returned; `lenient`: calls in its text or wrongly encoded calls count, too."""
 
 _MOST_REFUSED = 5
 """Maximum number of notes on files that rows may not use."""
@@ -149,6 +160,84 @@ class Plan:
     """`lenient` if calls in an answer's text count; by default only calls that the API returned do."""
     order: RandomOrder | None = None
     """The row order of a run that may stop before all rows are asked."""
+
+
+def response_as_read(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> object:
+    """Return an evaluator's response; a text with calls that do not count becomes an UnreadText.
+
+    Under `strict`, no calls in a text count. Without a choice (None), calls do not count if the adapter marked them as
+    complete but unparsed. Under `lenient`, wrongly encoded arguments are decoded.
+
+    For example, a server leaves `<tool_call>{"name": "f", "arguments": {}}</tool_call>` in the text. Production
+    clients could not use such a call, so it does not count by default.
+    """
+    response = arguments.get("response")
+
+    if choice == "lenient":
+        return decode_calls(response) or response
+
+    is_unread = type(response) is str and state.target.get(UNPARSED) == COMPLETE
+    if type(response) is str and choice == "strict" and not is_unread:
+        tools = tools_of(*(source.get(name) for source in (arguments, state.row.values) for name in TOOL_COLUMNS))
+        is_unread = bool(read_calls(response, tools=tools).complete_calls)
+
+    return UnreadText(response) if is_unread else response
+
+
+@dataclass(slots=True)
+class ReadCallsCount:
+    """Counts answers with calls in their text, and how pass counts change if those calls count or not."""
+
+    choice: CallsChoice | None = None
+    answers: int = 0
+    unparsed: int = 0
+    gained: Counter[str] = field(default_factory=Counter)
+    """Additional passes in the other reading, by evaluator (negative if fewer)."""
+
+    def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
+        """Count a finished row; if its text has calls, judge it in the other reading, too, to compare pass counts.
+
+        In the other reading, the calls in the text count if they did not count, or do not count if they did. Only pure
+        synchronous evaluators with a primary metric judge again.
+        """
+        self.answers += "target" not in state.errors
+        if not (state.unread or state.target.get(UNPARSED) == COMPLETE):
+            return
+
+        self.unparsed += 1
+        for evaluator in evaluators:
+            output = state.outputs.get(evaluator.name)
+            can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
+            if output is None or not can_repeat:
+                continue
+
+            arguments = evaluator.bind(state.row.values, state.target)
+            other_choice: CallsChoice = "strict" if self.choice == "lenient" else "lenient"
+            arguments["response"] = response_as_read(other_choice, arguments, state)
+            other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
+
+            if isinstance(other, dict):
+                key = f"{evaluator.primary}_result"
+                # One more if only the other reading passes, one less if only this one does.
+                self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
+
+    def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:
+        """Return how many answers have calls only in their text, and what the other value of --calls would change.
+
+        `pass_rates` has the rates as read and as the other value would read, for evaluators whose rate would change.
+        None without such answers.
+        """
+        if not self.unparsed:
+            return None
+
+        other = {}
+        for name, passes in self.gained.items():
+            rate, scored = metrics.get(f"{name}.{PASS_RATE}"), metrics.get(f"{name}.scored_count")
+            if passes and isinstance(rate, (int, float)) and isinstance(scored, int):
+                other[name] = (rate, rate + passes / scored)
+
+        reading = self.choice or "strict"
+        return CallsRead(reading=reading, unparsed=self.unparsed, answers=self.answers, pass_rates=other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ import inspect
 import math
 import os
 import traceback
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
-from tunecheck._files import CallsRead, Failure, MetricEntry
+from tunecheck._files import Failure, MetricEntry
 from tunecheck._json import (
     ALWAYS_PLAIN,
     JSON,
@@ -50,19 +49,12 @@ from tunecheck._json import (
     plain,
 )
 from tunecheck._loops import end_if_forked
-from tunecheck.calls._model import decode_calls
-from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
-from tunecheck.endpoints._base import COMPLETE, UNPARSED, Endpoint
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._collector import may_hold_calls
-from tunecheck.formats._reading import UnreadText, cached_reading, is_prose, read_calls, tools_of
-from tunecheck.pipeline._finished_rows import PASS_RATE
+from tunecheck.formats._reading import cached_reading, is_prose, tools_of
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import ModelCalls
-    from tunecheck.pipeline._results import RowState
-
-CallsChoice: TypeAlias = Literal["strict", "lenient"]
-"""`strict`: an answer calls what the API returned; `lenient`: calls in its text or wrongly encoded calls count, too."""
+    from tunecheck.endpoints._base import Endpoint, ModelCalls
 
 Output: TypeAlias = dict[str, JSON]
 """One evaluator's result for one row, such as `{"match": 1.0, "match_result": "pass"}`."""
@@ -272,6 +264,8 @@ class BoundEvaluator(Scorer):
     @property
     def endpoint(self) -> Endpoint | None:
         """The endpoint that the evaluator calls, if any."""
+        from tunecheck.endpoints._base import Endpoint  # a worker process, which does not need it, starts sooner
+
         endpoint = getattr(self.function, "endpoint", None) if self.asks_models else None
         return endpoint if isinstance(endpoint, Endpoint) else None
 
@@ -452,87 +446,6 @@ def _turns_contain_call(value: list[object]) -> bool:
     items = [item for turn in turns for item in turn if not isinstance(item, str) or may_hold_calls(item, gated=True)]
     # In brackets, a bare call is read as a call, and not as prose.
     return any(_contains_call(f"[{item}]" if isinstance(item, str) else item) for item in items)
-
-
-# -- whether calls in the text of an answer count
-
-
-def response_as_read(choice: CallsChoice | None, arguments: Mapping[str, object], state: RowState) -> object:
-    """Return an evaluator's response; a text with calls that do not count becomes an UnreadText.
-
-    Under `strict`, no calls in a text count. Without a choice (None), calls do not count if the adapter marked them as
-    complete but unparsed. Under `lenient`, wrongly encoded arguments are decoded.
-
-    For example, a server leaves `<tool_call>{"name": "f", "arguments": {}}</tool_call>` in the text. Production
-    clients could not use such a call, so it does not count by default.
-    """
-    response = arguments.get("response")
-
-    if choice == "lenient":
-        return decode_calls(response) or response
-
-    is_unread = type(response) is str and state.target.get(UNPARSED) == COMPLETE
-    if type(response) is str and choice == "strict" and not is_unread:
-        tools = tools_of(*(source.get(name) for source in (arguments, state.row.values) for name in TOOL_COLUMNS))
-        is_unread = bool(read_calls(response, tools=tools).complete_calls)
-
-    return UnreadText(response) if is_unread else response
-
-
-@dataclass(slots=True)
-class ReadCallsCount:
-    """Counts answers with calls in their text, and how pass counts change if those calls count or not."""
-
-    choice: CallsChoice | None = None
-    answers: int = 0
-    unparsed: int = 0
-    gained: Counter[str] = field(default_factory=Counter)
-    """Additional passes in the other reading, by evaluator (negative if fewer)."""
-
-    def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
-        """Count a finished row; if its text has calls, judge it in the other reading, too, to compare pass counts.
-
-        In the other reading, the calls in the text count if they did not count, or do not count if they did. Only pure
-        synchronous evaluators with a primary metric judge again.
-        """
-        self.answers += "target" not in state.errors
-        if not (state.unread or state.target.get(UNPARSED) == COMPLETE):
-            return
-
-        self.unparsed += 1
-        for evaluator in evaluators:
-            output = state.outputs.get(evaluator.name)
-            can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
-            if output is None or not can_repeat:
-                continue
-
-            arguments = evaluator.bind(state.row.values, state.target)
-            other_choice: CallsChoice = "strict" if self.choice == "lenient" else "lenient"
-            arguments["response"] = response_as_read(other_choice, arguments, state)
-            other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
-
-            if isinstance(other, dict):
-                key = f"{evaluator.primary}_result"
-                # One more if only the other reading passes, one less if only this one does.
-                self.gained[evaluator.name] += (other.get(key) == "pass") - (output.get(key) == "pass")
-
-    def result(self, metrics: Mapping[str, JSON]) -> CallsRead | None:
-        """Return how many answers have calls only in their text, and what the other value of --calls would change.
-
-        `pass_rates` has the rates as read and as the other value would read, for evaluators whose rate would change.
-        None without such answers.
-        """
-        if not self.unparsed:
-            return None
-
-        other = {}
-        for name, passes in self.gained.items():
-            rate, scored = metrics.get(f"{name}.{PASS_RATE}"), metrics.get(f"{name}.scored_count")
-            if passes and isinstance(rate, (int, float)) and isinstance(scored, int):
-                other[name] = (rate, rate + passes / scored)
-
-        reading = self.choice or "strict"
-        return CallsRead(reading=reading, unparsed=self.unparsed, answers=self.answers, pass_rates=other)
 
 
 # -- what an evaluator returned, as plain data

@@ -29,6 +29,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, cast
 
+from tunecheck import plugins
 from tunecheck._errors import RunError
 from tunecheck._files import Failure
 from tunecheck._loops import LateError, LoopThread
@@ -47,7 +48,6 @@ from tunecheck.pipeline._worker_queues import (
     run_batch,
     timeout_failure,
 )
-from tunecheck.plugins import WORKSPACE_MODULES, load_file
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._plan import Plan, Tally
@@ -102,7 +102,7 @@ async def start_processes(plan: Plan, tally: Tally, aggregator: Aggregator) -> l
 
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:
     """Return True if the evaluator's module is a file of the workspace."""
-    return evaluator.module.startswith(f"{WORKSPACE_MODULES}.")
+    return evaluator.module.startswith(f"{plugins.WORKSPACE_MODULES}.")
 
 
 def can_be_sent(evaluator: BoundEvaluator) -> bool:
@@ -127,7 +127,8 @@ def _pickle(evaluator: Scorer) -> bytes:
 
 def _files_of_modules(pickled: bytes) -> list[tuple[str, str]]:
     """Return the workspace files of the modules that a pickle names, by module name."""
-    names = [name for name in [*sys.modules] if name.startswith(f"{WORKSPACE_MODULES}.") and name.encode() in pickled]
+    beginning = f"{plugins.WORKSPACE_MODULES}."
+    names = [name for name in [*sys.modules] if name.startswith(beginning) and name.encode() in pickled]
     # Only of these modules, because reading an attribute of a lazy module would load it.
     files = {name: getattr(sys.modules[name], "__file__", None) for name in names}
     return [(name, file) for name, file in files.items() if file]
@@ -370,7 +371,7 @@ class _Server:
         """Load a pickled Scorer and the workspace files of its modules; return None, or the error as text."""
         try:
             for name, file in modules:
-                load_file(Path(file), name)
+                plugins.load_file(Path(file), name)
             evaluator: Scorer = pickle.loads(pickled)  # noqa: S301 - the run wrote it
         except BaseException as error:  # noqa: BLE001 - a user's module may raise anything on import
             found = as_failure(error)
