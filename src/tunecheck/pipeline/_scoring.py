@@ -454,7 +454,7 @@ _MOST_BYTES = 16 << 20
 """Maximum size of one value of an output: characters of a text, or bytes of another value as JSON."""
 
 _MOST_FLAT = 100
-"""Maximum number of entries of an object, and of characters of each key, whose size need not be measured."""
+"""Maximum number of entries of an object, and of characters of each text in it, whose size need not be measured."""
 
 
 def as_output(result: object, name: str) -> Output | Partial:
@@ -567,11 +567,14 @@ def _is_plain_number(value: object) -> bool:
 
 
 def _is_flat(value: object) -> bool:
-    """Return True if the value is a small object that contains only numbers, such as the counts in properties."""
+    """Return True if the value is a small object of numbers, short texts, booleans and None, as most properties are."""
     if type(value) is not dict or len(value) > _MOST_FLAT:
         return False
     for key, item in value.items():
-        if type(key) is not str or len(key) > _MOST_FLAT or not _is_plain_number(item):
+        if type(key) is not str or len(key) > _MOST_FLAT:
+            return False
+        is_plain = type(item) in ALWAYS_PLAIN or _is_plain_number(item)
+        if not is_plain or (type(item) is str and len(item) > _MOST_FLAT):
             return False
     return True
 
