@@ -286,11 +286,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     def _read(self) -> Iterator[EvaluatorRow]:
         """Yield the evaluator's output of each row, without rows on which it failed or gave nothing."""
         for row in self._rows.read([self._error, *self._columns]):
-            if (
-                len(row) == len(self._columns) and self._error not in row
-            ):  # the common case: it has all columns, in order
-                yield EvaluatorRow(zip(self._columns.values(), row.values(), strict=True))
-            elif self._error not in row:
+            if self._error not in row:
                 output = {key: row[column] for column, key in self._columns.items() if column in row}
                 if output:
                     yield EvaluatorRow(output)
@@ -436,13 +432,6 @@ def mean_of_sums(sums: Sequence[ExactSum]) -> float | None:
 # -- counting
 
 
-_Counter: TypeAlias = tuple[str | None, Callable[[float], None] | None]
-"""What counts a key's value: the metric of which it is the result, and the function that adds it to a sum for the mean.
-
-The metric is None for keys without the ending `_result`, the function for keys without a mean, such as thresholds.
-"""
-
-
 @dataclass(slots=True)
 class _Tally:
     """The counts of one evaluator in one cell.
@@ -459,10 +448,8 @@ class _Tally:
     numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
     first_rows: dict[tuple[str, ...], int] = field(default_factory=dict)
     """The index of the first row for each set of keys that outputs have."""
-    counters: dict[tuple[str, ...], list[tuple[str | None, Callable[[float], None] | None]]] = field(
-        default_factory=dict
-    )
-    """For each set of keys, what counts the value of each key."""
+    without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    """The keys without a mean in each set of keys, such as thresholds."""
 
     def add(self, index: int, output: Output) -> None:
         """Count the output of the row with this index: its keys, `_result` values, and numbers for the means."""
@@ -470,26 +457,20 @@ class _Tally:
         if index < self.first_rows.setdefault(keys, index):
             self.first_rows[keys] = index
 
-        # All outputs with the same keys are counted in the same way.
-        counters = self.counters.get(keys)
-        if counters is None:
-            counters = self.counters[keys] = [
-                (
-                    key.removesuffix(RESULT) if key.endswith(RESULT) else None,
-                    None if has_no_mean(key, output) else self.numbers[key].numbers.append,
-                )
-                for key in keys
-            ]
+        # All outputs with the same keys have the same keys without a mean.
+        without_mean = self.without_mean.get(keys)
+        if without_mean is None:
+            without_mean = self.without_mean[keys] = frozenset(key for key in keys if has_no_mean(key, output))
 
-        for value, (metric, append) in zip(output.values(), counters, strict=True):
+        for key, value in output.items():
             if isinstance(value, str):
-                if metric is not None and value in WORDS:
-                    self.results[metric][WORDS[value]] += 1
-            elif append is not None and isinstance(value, (int, float)):
+                if value in WORDS and key.endswith(RESULT):
+                    self.results[key.removesuffix(RESULT)][WORDS[value]] += 1
+            elif isinstance(value, (int, float)) and key not in without_mean:
                 try:
-                    append(value)
+                    self.numbers[key].numbers.append(value)
                 except OverflowError:  # an integer outside the range of a float: the mean becomes None
-                    append(math.inf)
+                    self.numbers[key].numbers.append(math.inf)
 
         self.outputs += 1
         if self.outputs % _MOST_NUMBERS == 0:
@@ -635,7 +616,7 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
     """Return an evaluator's means, pass rate and counts; `counted` is the metric that decides pass or fail."""
     metrics: Metrics = {}
     for key in _keys_in_order(*(tally.first_rows for tally in tallies)):
-        if sums := [tally.numbers[key] for tally in tallies if key in tally.numbers and tally.numbers[key].count]:
+        if sums := [tally.numbers[key] for tally in tallies if key in tally.numbers]:
             metrics[f"{name}.{key}"] = mean_of_sums(sums)
 
     results: Counter[str] = Counter()

@@ -35,7 +35,7 @@ from tunecheck._version import is_shipped
 from tunecheck.plugins import _interface as interface
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import Distribution, EntryPoint, EntryPoints
 
     from tunecheck._trust import Trust
 
@@ -85,7 +85,13 @@ def command_groups() -> Mapping[str, str]:
 
 def distribution_of(point: EntryPoint) -> str:
     """Return the name of the distribution that an entry point belongs to."""
-    return point.dist.name if point.dist else "an unnamed package"
+    return _distribution_name(point.dist) if point.dist else "an unnamed package"
+
+
+@lru_cache(maxsize=64)
+def _distribution_name(distribution: Distribution) -> str:
+    """Return a distribution's name; cached, because each access reads all its metadata again, with its README."""
+    return distribution.name
 
 
 @lru_cache(maxsize=4)
