@@ -266,7 +266,7 @@ def _is_number(value: object) -> bool:
 
 
 def _plain_words(fault: Fault) -> str:
-    """Describe a fault by its place, the title of its code, and both values."""
+    """Describe a fault by its place, the title of its code, and its expected and actual value, if it has them."""
     place = ": ".join(part for part in (fault.call, fault.path) if part)
     text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
 

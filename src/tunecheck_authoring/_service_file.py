@@ -343,15 +343,15 @@ def _is_list_of_objects(schema: Schema) -> bool:
 
 
 def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:
-    """Return the field and value that a path's verb sets; empty if it sets none.
+    """Return the field and value that the last word of an operation's path sets, its verb; empty if it sets none.
 
-    `/orders/{id}/cancel` sets `status` to `cancelled`, because the verb begins this enum value.
+    `/orders/{id}/cancel` sets `status` to `cancelled`, because this enum value begins with the verb.
     """
     verb = next((part for part in reversed(operation.parts) if not is_parameter(part)), "").lower()
     for name, schema in kind.fields.items():
         choices = schema.get("enum")
         for choice in choices if isinstance(choices, list) else ():
-            # Without its last letter, which may change: `deny` and `denied`
+            # The verb's last letter may change: `deny` sets `denied`.
             if isinstance(choice, str) and len(verb) > 3 and choice.lower()[: len(verb) - 1] == verb[:-1]:
                 return {name: choice}
     return {}

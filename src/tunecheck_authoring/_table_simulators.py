@@ -350,7 +350,7 @@ class Resources(TableSimulator):
         return {**copy_json(self._find_record(action, arguments)), **_repeat_arguments(action, arguments)}
 
     def _delete(self, action: Action, arguments: Record) -> Record:
-        """Delete the selected record and return its key, or the resource's name if there is only one record."""
+        """Delete the selected record and return its key, or the resource's name if the resource has no key."""
         self._find_record(action, arguments)
 
         key = arguments.get(action.key or "")

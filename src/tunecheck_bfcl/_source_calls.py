@@ -130,7 +130,7 @@ def _javascript_call(root: Node) -> object:
         return None
 
     function, arguments, *_ = call.children
-    word_types = ("identifier", "true")
+    word_types = ("identifier", "true")  # quirk: `true` counts as a bare word, `false` does not
     return {_text(function): _arguments(arguments.children, _text, _javascript_value, word_types)}
 
 

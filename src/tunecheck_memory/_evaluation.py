@@ -305,7 +305,11 @@ class MemoryTarget(EndpointTargetBase):
         self._agent("", self.max_prompt_size)
 
     def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
-        """Return the agent of a conversation; raise ConfigurationError if the prompt size does not suit it."""
+        """Return the agent of the conversation with this id.
+
+        Raises:
+            ConfigurationError: the prompt size is below 1, or is given for an endpoint that keeps the conversation.
+        """
         tokenizer = self.settings.tokenizer
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
@@ -406,7 +410,7 @@ class MemoryTarget(EndpointTargetBase):
         return [dict(row.values), self._unchangeable]
 
     def _describe_parts(self) -> dict[str, JSON]:
-        """Return everything that determines the conversation, as values or hashes by name."""
+        """Return all that determines the conversation, except the agent, as values or hashes by name."""
         settings, judge = self.settings, self.judge
         tests: list[JSON] = [
             [test.id, definition_data(test.definition), test.kind.name, dict(test.kind.arguments), test.memory_span]

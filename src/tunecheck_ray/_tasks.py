@@ -471,7 +471,7 @@ class TaskServices:
         )
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
-        """Return the judge's answer to this call from another task, or None if this task must make the call."""
+        """Return the judge's answer if another task has made or makes this call, or None if this task must make it."""
         found: dict[str, JSON] | None = await self.actor.answer.remote(self.task, key)
         return found
 

@@ -604,7 +604,7 @@ def _llama(call: FunctionCall) -> str:
 
 
 def _azure_agent(calls: Sequence[FunctionCall]) -> JSON:
-    """Write the calls as the content of one assistant message of Azure AI agents."""
+    """Write the calls as a list with one assistant message of Azure AI agents; without calls, as an empty list."""
     content: list[JSON] = [
         {"type": "tool_call", "tool_call_id": identity, "name": call.name, "arguments": call.arguments}
         for identity, call in _with_ids(calls)

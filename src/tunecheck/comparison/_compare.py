@@ -293,9 +293,9 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
 def _run_comparison(
     pair: RunPair, metrics: Mapping[str, results.MetricComparison], notes: Sequence[str], names: Mapping[str, str]
 ) -> results.RunComparison:
-    """Return the comparison of a run with the base, without lists of changed rows.
+    """Return the comparison of a run with the base; its lists of changed rows are filled in later.
 
-    `metrics` have their verdicts. `names` are the runs' names in sentences.
+    `metrics` have their verdicts. `names` are the runs' short names by id.
     """
     primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)

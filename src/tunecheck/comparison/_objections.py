@@ -530,7 +530,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return needed
 
     def _rows_to_show_difference(self) -> int | None:
-        """Return about how many rows would show the difference, or decide the margin; None if no number would."""
+        """Return about how many rows would show the difference, or, with a margin, whether it is within the margin.
+
+        None if no number of rows would.
+        """
         margin, confidence = self.pair.settings.margin, self.pair.settings.confidence
         rows = measuring.rows_needed(self.metric, margin or 0.0)
         if rows is None or margin is not None:

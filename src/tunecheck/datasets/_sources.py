@@ -144,7 +144,7 @@ class FileSource(Source):
             DataError: the file is UTF-16 or UTF-32.
         """
         raw = self.raw_chunks(digest)
-        # This loop runs once, because its end yields all further pieces. It does not run for an empty file.
+        # The loop's body runs for the first piece only, and then yields all further pieces. An empty file has no piece.
         for first in raw:
             # The first bytes show the encoding. Their byte order mark, if any, is no content.
             start = first[:64]

@@ -80,7 +80,8 @@ class Turns:
         self._rows: list[Record] = []
         self._waiting: dict[str, str] = {}  # calls without a result: ids with the functions' names
         self._asked = False  # whether a user has said anything
-        self._turn = self._calls = self._growth = 0  # turns after a question, new ids of calls, bytes of all rows
+        # `_turn` counts the turns after a question, `_calls` the new ids of calls, and `_growth` the bytes of all rows.
+        self._turn = self._calls = self._growth = 0
         self._size = len(dumps(tools))  # bytes of the next row
 
     @property

@@ -434,7 +434,7 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             if count > _MOST_PIECES:
                 raise UnreadableReplyError(f"a stream has over {_MOST_PIECES:,} events: lower max_tokens", lasting=True)
 
-        # An empty line ends the event.
+        # An empty line ends the event; the end of the body counts as one.
         elif not text:
             if data := b"\n".join(lines).strip():
                 yield data, line.end()

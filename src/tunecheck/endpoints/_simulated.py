@@ -578,7 +578,7 @@ MAX_DEPTH = 20
 def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
     """Return a random value that fits the type, enum and required properties of a schema.
 
-    A text is a name or word from `message`. `depth` is the depth of the schema inside the outermost one.
+    A text is a name or word from `message`. `depth` is the number of schemas around this one.
     """
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:

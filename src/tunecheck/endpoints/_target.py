@@ -107,7 +107,8 @@ class EndpointTarget(EndpointTargetBase):
         """Return the output columns for a row; UNPARSED marks calls that the API left in the text or encoded wrongly.
 
         Raises:
-            ValueError: the row's messages, tools or parameters are missing or of the wrong type.
+            ValueError: tools or parameters have the wrong type, or the mapping names them and they are missing; or the
+                endpoint needs the messages, and they are missing or of the wrong type.
             EndpointError: the call failed after all retries.
         """
         request = self.request(row, context.idempotency_key())
@@ -129,7 +130,7 @@ class EndpointTarget(EndpointTargetBase):
         return columns
 
     def read_also(self, name: str, path: ValuePath | None) -> None:
-        """Read a part of the request (`name`) also from the column at `path`, if its other columns have no value.
+        """Add the column at `path` as the last source of the request part `name` (messages, tools or parameters).
 
         If the mapping names the part, or `path` is None, nothing changes.
         """
@@ -155,7 +156,8 @@ class EndpointTarget(EndpointTargetBase):
         """Return the request of a row.
 
         Raises:
-            ValueError: the row's messages, tools or parameters are missing or of the wrong type.
+            ValueError: tools or parameters have the wrong type, or the mapping names them and they are missing; or the
+                endpoint needs the messages, and they are missing or of the wrong type.
         """
         messages, tools = self._messages(row), openai_tools(self._request_part(row, "tools"))
 
@@ -164,7 +166,7 @@ class EndpointTarget(EndpointTargetBase):
             column = _path_text(self._paths["parameters"][0])
             raise ValueError(f'the column {column} must hold an object of parameters, such as {{"temperature": 0}}')
 
-        # A row's `parallel_tool_calls` has no meaning without tools. An entry of its `parameters` comes first.
+        # A row's `parallel_tool_calls` has no meaning without tools. An entry of its `parameters` takes precedence.
         parallel = row.values.get(_PARALLEL)
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}

@@ -360,6 +360,6 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
 
 
 def step_item(value: JSON, turn: int, step: int) -> JSON:
-    """Return the item of a step in a list of turns, each a list of steps; None if it does not exist."""
+    """Return `value[turn][step]`, the item of a step of a conversation; None if it does not exist."""
     steps = value[turn] if isinstance(value, list) and turn < len(value) else None
     return steps[step] if isinstance(steps, list) and step < len(steps) else None

@@ -368,7 +368,7 @@ class _Stopper:
         return True
 
     def _stop(self) -> None:
-        """Stop the engine and cancel the task after 10 seconds; if it is stopping already, cancel it now."""
+        """Stop the engine, and cancel the task 10 seconds later. A second call cancels the task at once."""
         assert self._task is not None
         self._pending = False
         if self._stopping:

@@ -6,7 +6,7 @@ these. `_texts.py` calls `take_bare` if the row's tools are known and no clearer
 `take_bare` tries these forms in this order, for a tool `f`:
 
 1. The whole text stands in backticks: `f(a=1)`. Its content is read like any text.
-2. The text, or a code block at its start or end, contains only calls, one after the other: f(a=1); f(a=2)
+2. The whole text (also one in a code block), or a code block at its end, contains only calls: f(a=1); f(a=2)
 3. A call stands inside other text (`_CANDIDATE`): [f(a=1)], {"name": "f", "arguments": {}}, f{"a": 1}, or ReAct's
    Action: f and Action Input: {"a": 1} on the next line. A list or an object inside a sentence is only mentioned.
 """
@@ -267,9 +267,9 @@ def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bo
 
 
 def _take_lines(body: str, collector: CallCollector) -> bool:
-    """Read lines like `f(a=1)`, if the whole text or a code fence at its start or end contains only calls of tools.
+    """Read lines like `f(a=1)`, if the whole text (also one in a fence) or a fence at its end has only calls of tools.
 
-    Return False for any other text.
+    Return False for any other text, such as text after a fence.
 
     Raises:
         UnreadableError: a whole text that begins with a call of a tool cannot be read.

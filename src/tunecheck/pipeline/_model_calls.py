@@ -289,7 +289,10 @@ class RunCalls:
         return completion
 
     def _add_cost(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
-        """Add calls to the spending of an evaluator (or `target`) and to the budget; a cost of None is unknown."""
+        """Add calls to the spending of an evaluator (or `target`) and to the budget.
+
+        A new name's spending starts at zero. A cost of None is unknown.
+        """
         self.spending[evaluator].count_calls(usage, cost, currency, calls)
         self.budget.add_cost(cost)
 

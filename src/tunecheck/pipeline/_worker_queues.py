@@ -328,7 +328,7 @@ class WorkerQueue:
         self._entries.put_nowait(entry)
 
     def take_all(self) -> list[QueueEntry]:
-        """Remove and return all waiting rows, because the run stops; an end mark stays in the queue."""
+        """Remove and return all waiting rows, because the run stops. An end mark goes back into the queue."""
         entries = [self._entries.get_nowait() for _ in range(self._entries.qsize())]
         if None in entries:
             self.close()

@@ -434,7 +434,7 @@ class FairWalk:
 
     @property
     def left(self) -> int:
-        """1 if the walk has left its bounds upwards, -1 if downwards, else 0."""
+        """The side on which the walk has left its bounds: 1 above, -1 below, 0 if it has not left them."""
         if self.p_value is None:
             return 0
         return 1 if self._place > 0 else -1

@@ -642,7 +642,10 @@ def _messages(value: JSON, column: str) -> list[JSON]:
 
 
 def _definitions(*offered: object) -> ToolDefinitions:
-    """Return the definitions among the functions. Functions given by name only are left out: simulators check them."""
+    """Return the tool definitions in the lists.
+
+    Functions given by name only are left out: they must be operations of a simulator.
+    """
     items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
     return ToolDefinitions.read(items)
 

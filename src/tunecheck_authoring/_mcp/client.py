@@ -160,7 +160,7 @@ class McpSession:
         """Send a request and return its result. If the server refuses a tool call, the result is the tool's error.
 
         Raises:
-            ServerGoneError: there was no valid answer, or the server refused another request.
+            ServerGoneError: there was no valid answer, or the server refused a request other than a tool call.
         """
         self._sent += 1
         answer = self._send({"jsonrpc": "2.0", "id": self._sent, "method": method, "params": params})

@@ -65,7 +65,11 @@ def expected_as(form: type[T], given: FinishedTest) -> T:
 
 
 def expected_texts(given: FinishedTest) -> list[str]:
-    """Return the expected texts; raise NoExpectationError if they are not a list of texts, or too many."""
+    """Return the expected texts, each cut to the length that is read.
+
+    Raises:
+        NoExpectationError: they are not a list of texts, or there are over `MAX_EXPECTED`.
+    """
     expected = expected_as(list[str], given)
     if len(expected) > MAX_EXPECTED:
         raise NoExpectationError

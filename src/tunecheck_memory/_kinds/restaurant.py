@@ -246,7 +246,7 @@ class _Visit:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
 
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
-        """Ask the agent a question in the waiter's words; return the message, and the beginning of the reply."""
+        """As the waiter, ask the agent `line` with its values; return the message and the beginning of the reply."""
         message = self._say(line, question=True, **values)
         replied = yield message
         return message.message, (replied.text or "")[:_MOST_REPLY]

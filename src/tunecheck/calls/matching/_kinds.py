@@ -371,10 +371,10 @@ def _in_base_units(quantity: _Quantity, factors: dict[str, Fraction]) -> list[Fr
 
 
 def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
-    """Return whether one number could be a conversion of the other, by a common factor or from °C to °F."""
+    """Return whether one number could be a conversion of the other: by a factor such as 1,000 or 2.54, or °C to °F."""
     if _is_equal(one, other) or _is_celsius_and_fahrenheit(one, other):
         return True
-    # No common factor leads from or to 0, or changes the sign.
+    # No factor leads from or to 0, or changes the sign.
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
 

@@ -165,7 +165,7 @@ def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
     names = ", ".join(map(clean, prepared.evaluators))
     head = [clean(prepared.label), *([views.SIMULATED] if prepared.simulated else []), f"evaluators: {names}"]
 
-    # Recorded answers will be reused, or the run may stop early: it is unknown how many rows are left.
+    # --resume and --reuse keep answers, and --until-decided may stop early: the number of calls is only an upper limit.
     at_most = bool(prepared.options.resume or prepared.options.reuse or prepared.options.until_decided)
     lines = [*head, *_power_lines(prepared), *estimated.lines(at_most=at_most)]
     print_result(views.View("estimate", [views.Text(lines)]))
