@@ -50,11 +50,11 @@ def as_value(call: FunctionCall) -> dict[str, JSON]:
 class Reading:
     """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.
 
-    `calls` are in the order of the value. `text` is the rest of the value, or the whole text if there is no call.
-    `format` is the recognised wire format. If an announced call cannot be read, `problem` says why and `calls` are the
-    calls before it. `cause` is a code of codes.toml for a problem that is not the call's own fault: `cut_off` or
-    `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning inside the text also stays in
-    `text`. Equality ignores `reasoning` and `cause`.
+    `calls` are in the order of the value. `text` is the rest of the value, or the whole text if there is no call or a
+    problem. `format` is the recognised wire format. If an announced call cannot be read, `problem` says why and `calls`
+    are the other calls that were read. `cause` is a code of codes.toml for a problem that is not the call's own fault:
+    `cut_off` or `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning inside the text
+    also stays in `text`. Equality ignores `reasoning` and `cause`.
     """
 
     calls: tuple[FunctionCall, ...] = ()
@@ -179,7 +179,7 @@ def place(text: str, position: int) -> str:
 
 
 def find_close(text: str, start: int) -> int | None:
-    """Return the position after the bracket or quote that closes the one at `start`, or None if it is not closed.
+    """Return the position after the bracket or quote that closes the first one from `start` on; None if none does.
 
     Any closing bracket closes any opening one, because the text may be malformed. Brackets inside quotes do not count:
     from the parenthesis of `f(a=')') and more`, the result is the position after `')`.
@@ -486,8 +486,8 @@ def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
 
     Raises:
         ConfigurationError: there is no such format.
-        ValueError: there are over 1,000 calls, a call has no name, its arguments have no JSON form (NaN, objects), or
-            its name is not valid in Python (only for `bfcl_text`).
+        ValueError: there are over 1,000 calls, a call has no name or the wrapper's, its arguments have no JSON form
+            (NaN, objects), or its name is not valid in Python (only for `bfcl_text`).
     """
     write = _WRITERS.get(format)
     if write is None:

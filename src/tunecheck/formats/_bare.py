@@ -66,10 +66,10 @@ class _NoCallError(Exception):
 def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText, marks: Marks) -> bool:
     """Collect the calls without marks in a text, and the rest of the text. Return False if there is no call.
 
-    The first call must begin before `limit`, where the first mark is.
+    The first call must begin before `limit`, where the first mark is. Calls after marks in the rest are collected, too.
 
     Raises:
-        UnreadableError: a tool is called by name, but its arguments cannot be read.
+        UnreadableError: a tool is called by name, but its arguments cannot be read; or a mark has no readable call.
     """
     # A text of nothing but calls comes first: on lines (unless the first mark is a tag), or completely in backticks.
     if (not body.startswith("<", limit) and _take_lines(body, collector)) or _take_quoted(body, collector, read_text):

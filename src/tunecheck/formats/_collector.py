@@ -175,7 +175,7 @@ class CallCollector:
         return CallCollector(self.tools, strict=self.strict)
 
     def reading(self) -> Reading:
-        """Return the calls and texts collected so far."""
+        """Return the calls, the texts and the reasoning collected so far."""
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format, reasoning="\n".join(self.thoughts))
 
     def add_thought(self, thought: str, whole: str) -> None:
@@ -197,7 +197,7 @@ class CallCollector:
         """Add the calls, the text and the reasoning of another reading.
 
         Raises:
-            UnreadableError: the reading has a problem, or there are too many calls.
+            UnreadableError: the reading has a problem, and nothing is added; or there are too many calls.
         """
         self.format = self.format or other.format
         if other.problem:
@@ -264,7 +264,7 @@ class CallCollector:
 
 
 def failed_reading(text: str, collector: CallCollector, error: UnreadableError | RecursionError) -> Reading:
-    """Return the reading of a text with an unreadable call: the calls before it, and the error as its problem."""
+    """Return the reading of a text with an unreadable call: the collected calls, the whole text, and the problem."""
     if isinstance(error, RecursionError):  # the stack was nearly full before the text was read
         error = UnreadableError("the text with the calls is nested too deeply")
     begin = "the last call is cut off: " if isinstance(error, CutOffError) else ""

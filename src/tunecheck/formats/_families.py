@@ -186,7 +186,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
 
     Raises:
-        UnreadableError: a mark is not followed by a call.
+        UnreadableError: a mark is not followed by a readable call. The other calls are collected nevertheless.
     """
     call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
 

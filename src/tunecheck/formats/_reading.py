@@ -74,9 +74,9 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
     """Return the function calls in a value of any format. Nothing is evaluated, and no value raises.
 
     Args:
-        value: a text, a dict or list in one of `FORMATS` or its JSON text, a message, a list of messages (all calls of
-            the assistant, in order), a reply of another API, a `FunctionCall` or a list of them, a `Reading`, or an
-            object of the OpenAI client. Any other value contains no call.
+        value: a text or its bytes, a dict or list in one of `FORMATS` or its JSON text, a message, a list of messages
+            (all calls of the assistant, in order), a reply of another API, a `FunctionCall` or a list of them, a
+            `Reading`, or an object of the OpenAI client. Any other value contains no call.
         tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` accepts. They give the types
             of untyped text. If `tools` are given, JSON and unmarked calls count only if they name one of them.
         format: the format of calls in text: "auto" recognises unambiguous marks; a profile, or the name of a family's
@@ -282,7 +282,7 @@ def cached_tools(value: object) -> ToolDefinitions:
 
 
 def tools_of(*values: object) -> ToolDefinitions:
-    """Return the tool definitions of the first value that contains some, or empty definitions."""
+    """Return the tool definitions of the first value with readable ones, or empty definitions."""
     for value in values:
         if value is not None:
             with suppress(ValueError):

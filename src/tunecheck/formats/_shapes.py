@@ -127,7 +127,7 @@ class CallScanner(PythonScanner):
         """Read an argument's words without quotes if its definition says that it is a text, or a list of texts.
 
         Raises:
-            UnreadableError: the argument is neither.
+            UnreadableError: the definition allows neither, or the words cannot be read.
         """
         schema = self._collector.schema(self._tool)
         parameter = schema.property(name) if schema else None

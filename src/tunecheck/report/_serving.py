@@ -45,7 +45,7 @@ def runs_page(results_dir: Path) -> str:
 def make_app(results_dir: Path, token: str) -> web.Application:
     """Return an aiohttp application that serves the pages of a folder of runs to requests with the token."""
     pages = _Pages(results_dir)
-    cookie = f"tunecheck-{token[:8]}"  # a name for each server, because browsers send cookies to every port of a machine
+    cookie = f"tunecheck-{token[:8]}"  # its own name, because browsers send cookies to every port of a machine
 
     @web.middleware
     async def with_token(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -339,7 +339,7 @@ def limits_under(
 def _middle_quantile(values: Floats, share: float, default: float) -> float:
     """Return the largest value with at most this share of values below it, or `default` if all values are NaN.
 
-    Equal values count half. NaN values do not count.
+    Equal values count half. NaN values do not count. The result is at least 0.
 
     Example: the values 0, 0, 1, 4 have 1, 1, 2.5 and 3.5 values below them, because a value counts as half below
     itself. A share of 0.75 allows 3 of the 4 values, so the result is 1.

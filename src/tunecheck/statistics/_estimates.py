@@ -338,7 +338,7 @@ def estimate_mean(
 
     * All rows have the same score: Wilson's limit on the share of other scores, within `bounds`; none without them.
     * With clusters: Student's t(C − 1) on the clustered standard error; if few clusters have another score, fewer
-      degrees of freedom.
+      degrees of freedom. A single cluster has no interval.
     * Most rows have the same score and fewer than 100 have another one: Student's, with the degrees of freedom of
       those that have another one.
     * There are fewer than 10 rows, or more than 5,000: Student's t(n − 1).
@@ -424,7 +424,7 @@ def _is_bootstrapped(values: Floats, groups: RowGroups | None, degrees: int) -> 
 
     `degrees` are the degrees of freedom.
     """
-    # They are below n − 1 if only few rows have another score than most.
+    # The degrees are below n − 1 if only few rows have another score than most.
     few_differ = degrees < len(values) - 1
     is_in_reach = LEAST_RESAMPLED <= len(values) <= MOST_RESAMPLED
     return groups is None and is_in_reach and not few_differ and not is_constant(values)

@@ -94,7 +94,7 @@ class Match:
 
     @property
     def arguments_right(self) -> bool:
-        """True if the arguments of all pairs match."""
+        """True if the arguments of all `pairs` match; `moved` pairs do not count."""
         return not any(pair.differences for pair in self.pairs)
 
 
@@ -271,7 +271,7 @@ def _respell(
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
     """Return the actual and the expected calls with one spelling for each function's name.
 
-    It is the definition's spelling, or else that of the first expected call: if `math.gcd` is defined, the call
+    The spelling is the definition's, or else that of the first expected call: if `math.gcd` is defined, the call
     `math_gcd` becomes `math.gcd`. If the policy does not equate spellings, the calls are returned unchanged.
     """
     if not (policy.dots_equal_underscores or policy.ignore_functions_prefix):

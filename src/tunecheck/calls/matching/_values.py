@@ -178,7 +178,7 @@ _Compare: TypeAlias = Callable[[JSON, JSON, _Spot], Iterator[Difference]]
 class ValueComparison:
     """Compares values under one policy. Work is bounded: values beyond the bound count as different.
 
-    Without `explain`, only the first difference matters, and its kind is not determined.
+    Without `explain`, every wrong value has the kind "other", and a list in another order shows as wrong items.
     """
 
     def __init__(self, policy: MatchPolicy, *, explain: bool = True) -> None:
@@ -327,7 +327,7 @@ class ValueComparison:
     # -- lists
 
     def _items(self, expected: list[JSON], actual: list[JSON], spot: _Spot, compare: _Compare) -> Iterator[Difference]:
-        """Yield the differences of two lists, item by item or, under the policy, in any order.
+        """Yield the differences of two lists, item by item; none if the policy ignores the order and only it differs.
 
         `compare` yields the differences of two items, `spot` is the lists' place and its schema. The whole list is one
         difference if the lengths differ, if only the order differs, or beyond the work limit.
