@@ -311,8 +311,8 @@ class ExpectedConversation:
     def differing(self, target: Values, failed_turn: int) -> Example:
         """Return the example for the first expected call of the failed turn that the model did not make.
 
-        The rejected reply is the model's wrong call, or else the last text of the turn. `target` are the target's
-        outputs, and `failed_turn` counts from 0.
+        The rejected reply is the model's wrong call, or else the last text of the turn, or else None. `target` are
+        the target's outputs, and `failed_turn` counts from 0.
 
         Raises:
             UnusableRowError: All expected calls were made.
@@ -648,8 +648,8 @@ def _sources(run: Run, against: Run | None, options: authoring.ExportOptions, ex
 def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     """Write the data set without the exported rows and the rows of their clusters to the file `rest`, with a sidecar.
 
-    Notes in the report how many rows stay and how many leave with an exported row. The clusters of all exported rows
-    are found first, because a row may come before the exported row of its cluster.
+    Note in the report how many rows stay, and how many leave because of an exported row of their cluster. The
+    clusters of all exported rows are found first, because a row may come before the exported row of its cluster.
 
     Raises:
         ConfigurationError: the run's data is unknown or has changed, or no row would stay.

@@ -180,6 +180,7 @@ class _SchemaWriter:
     def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
         """Join the parts of `allOf` and the schema's other keys. `depth` counts the levels above.
 
+        Parts that are too deep or too many are left out.
         For example `{"allOf": [{"$ref": "#/…/Pet"}, {"properties": {"bark": …}}]}` has Pet's fields and `bark`.
         """
         joined: dict[str, JSON] = {}

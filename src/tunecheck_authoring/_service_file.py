@@ -223,10 +223,10 @@ class ResourceModel:
         return self._add_kind_here(operation, "id"), "create"
 
     def _add_kind_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
-        """Add and return a kind of records for a path that no operation lists or creates.
+        """Add and return a kind of records for a path without one.
 
-        `key` is the field that identifies a record: a number `id`, or a parameter of the path. A parameter is unique
-        only within the record before it in the path. None: there is only one record.
+        `key` is the field that identifies a record: a number `id`, or the path's last parameter, which names the record
+        around it (the user of `/users/{userId}/settings`). None: there is only one record.
         """
         kind = self._new_kind(_place(operation.parts), key)
         self._add_fields(operation)
@@ -513,7 +513,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 
 
 def require_name(path: Path) -> None:
-    """Refuse a simulator's file if its name is not a valid Python identifier."""
+    """Raise ConfigurationError unless a simulator's file has a Python name without a leading underscore."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
         raise ConfigurationError(f"{path}: choose another name: a Python name without a leading _, such as my_service")
 

@@ -288,7 +288,8 @@ class Resources(TableSimulator):
         """Check the arguments, execute the action of this name, and return its answer.
 
         Raises:
-            SimulatorError: the arguments break the schema, or refer to a record that does not exist.
+            SimulatorError: the arguments break the schema, a record that they name does not exist, or the key of a new
+                record is taken.
         """
         action = self.actions[name]
 
@@ -338,7 +339,7 @@ class Resources(TableSimulator):
         return copy_json(record)
 
     def _next_key(self, name: str, kind: Resource) -> JSON:
-        """Return a key that no record ever had, for example 8 after 7; equal calls in equal states get equal keys."""
+        """Return a key that no record has: 8 after 7, even if 7 was deleted. Equal series of calls get equal keys."""
         while True:
             self._highest_numbers[name] += 1
             key = made_key(name, kind.makes, self._highest_numbers[name])

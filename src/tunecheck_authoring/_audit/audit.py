@@ -75,8 +75,8 @@ class KnownRow:
 
     `words_digest` covers all messages, `tools_digest` the functions and the start state, `path` the expected calls.
     `user_beginnings` and `other_beginnings` have a digest of each beginning of the user's and the other messages.
-    `sketch` is empty for a short row. Rows of one `cluster` derive from one another by declaration, and are not
-    compared.
+    `sketch` is empty for a short row. Rows of one `cluster` derive from one another by declaration, so they may have
+    similar words.
     """
 
     name: str
@@ -393,9 +393,9 @@ class _Failure:
 
 
 def failing_alike(runs: Sequence[Run], names: Container[str]) -> Iterator[AuditFinding]:
-    """Yield a finding for each row in `names` that all runs failed with the same calls, or for the same cause.
+    """Yield a finding for each row in `names` that all runs failed: most with equal calls, or all for the same cause.
 
-    A row that a run passed or did not test gets no finding.
+    A row that a run passed or did not test gets no finding. With one run, there are no findings.
     """
     failed: dict[str, list[_Failure]] = defaultdict(list)
 

@@ -356,7 +356,7 @@ class CheckedRow:
 def findings(
     rows: Iterable[RowValues], services: episodes.Services | None = None, *, row_check: RowCheck | None = None
 ) -> Iterator[Finding]:
-    """Yield the problems of a data set by entry and turn.
+    """Yield the problems of a data set, row by row.
 
     `services` starts the simulators; by default those of the plug-ins. `row_check` checks rows of any kind; without it,
     every row must be a conversation.

@@ -83,7 +83,8 @@ class Review:
         A review may save several times, but never overwrites a file that it did not write.
 
         Raises:
-            ConfigurationError: An edited row is not a JSON object, rows share its id, or the file is not writable.
+            ConfigurationError: An edited row is not a JSON object, several rows have the id of a decision, or the file
+                exists or cannot be written.
         """
         edited = {name: _edit(name, text) for name, text in decisions.edited.items()}
         accepted: dict[str, list[AuditFinding]] = {}

@@ -12,7 +12,7 @@ argument may have several accepted values; one that is explained is enough.
 | is similar to a quotation: `We are lat` for "We are late" | `nearly_quoted` |
 | has at least 20 characters and is similar to an earlier result, in a conversation | `stale_copy` |
 | is one unknown word, one typing mistake away from a known word | `mistyped_value` |
-| most of its words are unknown, and a lookup of the user's names does not return it | `ungrounded_value` |
+| over a third of its words are unknown, and a lookup of the user's names does not return it | `ungrounded_value` |
 
 A number:
 
@@ -181,7 +181,7 @@ class KnownValues:
     def has_number(self, value: float) -> bool:
         """True if the number occurs, or is a rounding, sum, product, quotient or percentage of numbers that occur.
 
-        0 and 1 are always known. Among very many numbers, every number counts as known.
+        The sign does not count. 0 and 1 are always known. Among very many numbers, every number counts as known.
         """
         size = abs(value)
         if len(self._numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self._numbers})):
@@ -309,7 +309,8 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield a finding for each quotation that no argument, no result and no configuration contains.
 
     A quoted folder of the initial state is reported, too, if no call names it. A quotation that is most of its request
-    is a text to work on, not a value. Dialogues whose arguments are source code are not checked.
+    is a text to work on, not a value. Turns without expected calls are not checked, nor dialogues with source code as
+    arguments.
     """
     if not dialogue.calls or dialogue.is_source:
         return
@@ -353,7 +354,8 @@ def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue
     """True if a call contains the quotation, one of its words, or what a reading call answers to it.
 
     `known` has the values of the initial state and of all calls, and `texts` the texts in the calls' arguments.
-    Placeholders (`xxx`) and names of functions count as used. Nearly quoted texts get another kind of finding.
+    Quotations of two characters, placeholders (`xxx`) and names of functions count as used. So do nearly quoted texts,
+    which get another kind of finding.
     """
     if len(quote) < _SHORTEST_QUOTE or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
         return True
@@ -496,7 +498,7 @@ def _is_looked_up(texts: list[str], dialogue: Dialogue, earlier: KnownValues) ->
 
 
 def _occurs(text: str, earlier: KnownValues) -> bool:
-    """True if the text occurs, with or without a leading mark (`#tag`, `@name`)."""
+    """True if the text occurs as whole words, with or without leading marks (`#tag`, `@name`), or is one character."""
     bare = text.lstrip("#@")
     return len(bare) < 2 or earlier.has_words(bare)
 
@@ -584,7 +586,7 @@ def _known_word_near(text: str, earlier: KnownValues) -> str | None:
 
 
 def _is_unfounded(text: str, earlier: KnownValues) -> bool:
-    """True if most words of a text do not occur in the conversation.
+    """True if over a third of a text's words do not occur in the conversation.
 
     A text may spell out what the user says: a city with its country, words for their initials, a full name for a short
     one. Texts in another script than the conversation are not judged. `earlier` has the values before the call.

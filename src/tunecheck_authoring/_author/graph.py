@@ -120,9 +120,9 @@ class _Search:
             self._retry_until_change(function)
 
     def _retry_until_change(self, function: Function) -> None:
-        """Try a function with list or object parameters again until one of its successful calls changes the state.
+        """Try a function with list or object parameters up to 60 more times, until a successful call changes the state.
 
-        Services also report success if there was nothing to delete.
+        A function without a successful call is not tried. Services also report success if there was nothing to delete.
         """
         has_places = any([*places_in(name, schema)] for name, schema in function.parameters.items())
         for _ in range(_ATTEMPTS[0] if has_places else 0):
@@ -307,7 +307,7 @@ def keep_own(old: GraphFile, new: GraphFile) -> GraphFile:
 
 
 def check_graph(graph: GraphFile, world: World) -> None:
-    """Check that an edited graph names existing functions and parameters.
+    """Check that the edges of an edited graph name existing simulators, functions and parameters.
 
     Raises:
         ConfigurationError: A name is unknown; the text says which.
@@ -352,7 +352,10 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if a successful call (witness) that changed nothing changes the state in another drawn configuration."""
+    """True if a successful call (witness) that changed nothing changes the state in another drawn configuration.
+
+    The call is made alone there, without the calls before it.
+    """
     simulator = search.owner(witness.call.name)
 
     drawn = (search.world.configuration([simulator], search.random) for _ in range(_CONFIGURATIONS))
@@ -377,9 +380,9 @@ def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionC
 
 
 def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
-    """True if no other value of the parameter changes the result or the state of a successful call (witness).
+    """True if none of a few other values of a parameter changes the result or the state of a successful call (witness).
 
-    A mistake in such an argument could not be detected.
+    A mistake in such an argument could not be detected. False if there is no other value to try.
     """
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]
@@ -399,7 +402,7 @@ def _is_ignored(search: _Search, witness: Witness, parameter: str) -> bool:
 
 
 def _tried_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield an edge (a value that feeds a parameter) for each value that a parameter accepted on trial.
+    """Yield an edge (a value that feeds a parameter) for each pattern with a value that a parameter accepted on trial.
 
     The values are results and parts of the state. Only parameters that accept just some values are tried. `functions`
     has what the trial calls of each function showed.
@@ -457,7 +460,8 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
 def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
     """True unless the value fits only by chance: a parameter may accept any number, also one with another meaning.
 
-    A number needs a fitting name, or must be an item or a key of a list or table that shares a word with the parameter.
+    A text is always likely. A number needs a fitting name, or must be an item or a key of a list or table that shares a
+    word with the parameter.
     """
     if isinstance(atom.value, str) or names_agree(atom.pattern, function, parameter):
         return True
@@ -467,9 +471,10 @@ def _is_likely(atom: Atom, function: str, parameter: str) -> bool:
 
 
 def _name_edges(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterator[Edge]:
-    """Yield an edge (a value that feeds a parameter) from each function's result to a parameter with its name and type.
+    """Yield an edge (a value that feeds a parameter) for each value of a result that has a parameter's name and type.
 
-    Left out are parameters with edges by trial, ignored ones, and names such as `status`, which say too little.
+    The result is that of another function. Left out are keyed and ignored parameters, and names such as `status`, which
+    say too little.
     """
     for name, graph in functions.items():
         function = search.world.functions[name]

@@ -223,7 +223,10 @@ class _Walk:
         return len(self._turns[0]) == call_count
 
     def _candidates(self) -> list[str]:
-        """Return the few least used functions to try next. Functions that can use the last result come first."""
+        """Return up to ten functions to try next: functions that can use the last result, then the others.
+
+        Rarely used functions tend to be chosen. Functions that the walk called twice are left out.
+        """
         counts = Counter(call.name for call in self._session.calls)
         callable_again = [name for name in self._usable if counts[name] < _MOST_OF_ONE]
 
@@ -283,9 +286,10 @@ class _Walk:
         return any(each.changes and all(_is_within(change.path, paths) for change in each.changes) for each in earlier)
 
     def _add_recovery(self, turn: int) -> bool:
-        """Add two calls to the turn: the second one fails without the first. Note the error reply of a first attempt.
+        """Add two calls to the turn: the second one fails without the first.
 
-        Return False if the turn stays empty. A turn with only the first call is valid, too.
+        The error reply to the second call, made too early, is noted. A turn with only the first call is valid, too, and
+        has no noted reply. Return False if the turn stays empty.
         """
         pairs = [pair for pair in self._graph.enables if {*pair} <= {*self._usable}]
         self._random.shuffle(pairs)

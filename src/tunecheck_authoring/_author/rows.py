@@ -131,8 +131,9 @@ def _reference(
 ) -> str:
     """Return words for a value in an earlier result, as a user would refer to it: "the id that you got when …".
 
-    `source` is the call with the result, by turn and number, and `place` the call that uses the value. If the task has
-    several calls of that function, the words say "the first time" or "the last time".
+    `source` is the call with the result, by turn and number, and `place` the call that uses the value. Both may be in
+    one turn: "the id that you get when …". Otherwise, if the task has several calls of that function, the words say
+    "the first time" or "the last time".
     """
     producer = task.turns[source[0]][source[1]]
     field = wording.place_text(path)
@@ -355,7 +356,7 @@ class VariantBuilder:
         ]
 
     def _said_parameters(self, planned: files.PlannedCall) -> list[str]:
-        """Return the required parameters that the user gives a value.
+        """Return the required parameters with a value that the user gives.
 
         Booleans, which have no fixed wording, are left out.
         """
@@ -366,8 +367,9 @@ class VariantBuilder:
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """True if the agent can know a value without being told.
 
-        The value occurred before, is in the initial state, or is the only one of its kind in the state. `place` is the
-        turn in which the user gives the value of the parameter `name`.
+        The value occurred before. Otherwise, a value that an edge took from the state must be the only one of its kind
+        there, and a value without an edge must be in the initial state. `place` is the turn in which the user gives the
+        value of the parameter `name`.
         """
         argument = place.planned.arguments[name]
 

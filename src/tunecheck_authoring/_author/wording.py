@@ -276,9 +276,10 @@ def _first_of(things: str) -> str:
 
 
 def mentions_value(value: JSON, words: str) -> bool:
-    """True if a text contains all parts of a value. Booleans are not checked: there are too many ways to say them.
+    """True if a text contains all parts of a value; upper and lower case do not matter.
 
-    The number 1200 may be written `1200` or `1,200`. The number 7 is not in `17`, `7.5` and `0.7`.
+    Booleans and null are not checked: there are too many ways to say them. The number 1200 may be written `1200` or
+    `1,200`. The number 7 is not in `17`, `7.5` and `0.7`.
     """
     match value:
         case bool() | None:

@@ -155,7 +155,10 @@ class World:
         return self.classes[name] if name in self.classes else self.spare[name]
 
     def values(self, name: str) -> Sequence[JSON]:
-        """Return users' values for `function.parameter` or a parameter: the file's, else the shipped ones, else ()."""
+        """Return users' values for `function.parameter` or a parameter: those of the file, else shipped ones, else ().
+
+        Shipped values serve the spare simulators, so they count only if one of these is built in.
+        """
         return self.file.values.get(name) or request_values(self.spare).get(name) or ()
 
     def backend(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> Backend:
@@ -384,9 +387,9 @@ def _below(pattern: str, step: str) -> str:
 
 
 def _is_table(value: Mapping[object, object]) -> bool:
-    """True if the keys name items, such as ids, not fields: all items are objects, or a key is not a field's name.
+    """True if the keys name items, such as ids, not fields: several items are all objects, or a key is no field's name.
 
-    Keys that are no names of fields: `7`, `Rome`, `north wing`, `a.txt`.
+    Such keys are `7`, `Rome`, `north wing` and `a.txt`.
     """
     if len(value) > 1 and all(isinstance(item, Mapping) for item in value.values()):
         return True

@@ -97,7 +97,8 @@ class McpSession:
         time_limit_s: The time limit for the start and for each answer, in seconds.
 
     Raises:
-        ServerGoneError: The server does not start.
+        ConfigurationError: The command cannot be started.
+        ServerGoneError: The server gives no valid answer.
     """
 
     def __init__(self, server: str, time_limit_s: float) -> None:

@@ -59,7 +59,8 @@ def write_recorded(server: str, path: Path) -> bool:
     """Write the simulator of an MCP server; return False and keep the file if it exists, as it may be edited.
 
     Raises:
-        ConfigurationError: The server does not answer or has no tools, or the file cannot be written.
+        ConfigurationError: The server does not answer or has no tools, or the file cannot be written or has an invalid
+            name.
     """
     if path.exists():
         return False
