@@ -217,7 +217,7 @@ def test_reuse_of_a_run_from_python_asks_nobody(slow: Path) -> None:
     assert said.json()["metrics"]["bleu.scored_count"] == 1
     unclear = inside(slow, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
     assert unclear.code == 2
-    assert "name a source with --endpoint or --response-column" in unclear.err
+    assert "for the rows of --dataset, give --endpoint or --response-column" in unclear.err
 
 
 def test_score_judges_recorded_answers_in_a_new_run(slow: Path) -> None:

@@ -115,7 +115,7 @@ def test_nothing_is_shown_without_the_token_of_the_printed_address(three: Three,
     for path in ("/", f"/runs/{three.new.id}"):
         status, text, _ = three.served.get(path, token=token)
         assert status == 403
-        assert "this address has no valid token: open the one that `tunecheck view` printed" in text
+        assert "this address has no valid token: open the address that `tunecheck view` printed" in text
         assert three.new.id not in text
 
 

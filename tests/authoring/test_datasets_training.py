@@ -89,7 +89,7 @@ TOOL = {"role": "tool", "content": "3"}
     ],
 )
 def test_only_a_result_with_an_id_is_said_to_need_another_id(form: str, record: dict[str, Any], has_id: bool) -> None:
-    with pytest.raises(ConversationError, match="has no call before it: add the call") as caught:
+    with pytest.raises(ConversationError, match="result has no matching call before it: add the call") as caught:
         forms()[form].rows(record, 7)
     assert str(caught.value).endswith(", or correct `tool_call_id`") is has_id
 

@@ -220,7 +220,7 @@ def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
         ({"confidence": 1.0}, "confidence must be at least 0.5 and below 1, not 1.0"),
         ({"margin": -0.1}, "margin must be a finite number of 0 or more, not -0.1"),
         ({"margin": float("nan")}, "margin must be a finite number of 0 or more, not nan"),
-        ({"rows": -1}, r"rows \(the most rows in a list\) must be 0 or more, not -1"),
+        ({"rows": -1}, r"rows \(the most rows that a list shows\) must be 0 or more, not -1"),
         ({"pair_by": "ids"}, r"pair_by must be content or id, not 'ids'; did you mean 'id'\?"),
         ({"cluster": "questoin"}, r"no column 'questoin'; did you mean 'question'\?"),
         ({"metrics": ["mach"]}, r"there is no metric 'mach'; did you mean 'match'\?"),

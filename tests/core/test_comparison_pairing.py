@@ -141,7 +141,8 @@ def test_long_settings_are_cut_so_that_what_differs_is_seen(tmp_path: Path) -> N
 def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {f"other {n}": [True] for n in range(50)})
     problem = (
-        r" \(with match\) and .* \(with other 0, other 1, .*…\) have no evaluator in common: score one of them with "
+        r" \(evaluators: match\) and .* \(evaluators: other 0, other 1, .*…\) have no evaluator in common: "
+        r"score one run with an evaluator of the other: "
     )
     with pytest.raises(ConfigurationError, match=problem):
         compare(base, new)

@@ -225,7 +225,7 @@ def test_runs_of_one_name_are_called_by_their_ids(tmp_path: Path) -> None:
 def test_what_is_no_guard_is_refused_in_a_line(guard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = here(capsys, "select", "a", "b", "--guard", guard, "--results-dir", str(tmp_path))
     assert said.code == 2
-    assert ": write NAME:MARGIN, with a margin" in said.err
+    assert ": write NAME:MARGIN (margin at least 0)" in said.err
 
 
 def test_the_best_of_equal_runs_looks_as_much_too_good_as_is_said() -> None:

@@ -254,7 +254,8 @@ class Silent(Insisting):
 
 
 async def test_a_user_who_says_nothing_is_the_row_s_error() -> None:
-    with pytest.raises(ValueError, match=r"turn 0 \(from 0\) needs a user message, or functions that `held_out` adds"):
+    problem = r"turn 0 \(counted from 0\) needs a user message, or functions that `held_out` adds"
+    with pytest.raises(ValueError, match=problem):
         await had([], user=Silent)
 
 

@@ -298,7 +298,7 @@ def test_a_margin_over_the_whole_range_of_a_metric_is_refused(tmp_path: Path, ba
 def test_a_metric_without_a_declared_range_decides_nothing(tmp_path: Path) -> None:
     evaluators = {"length": lambda response: len(response) / 7}
     before = run(tmp_path, ROWS, target=Model(0.5), evaluators=evaluators)
-    with pytest.raises(ConfigurationError, match="has no range, so it cannot stop a run early: declare"):
+    with pytest.raises(ConfigurationError, match="has no declared range, so it cannot stop a run early: declare the"):
         stopping(tmp_path, ROWS, before, evaluators=evaluators)
 
 

@@ -147,7 +147,7 @@ def test_a_typo_in_a_target_s_known_columns_is_an_error_before_the_first_call(tm
 def test_a_missing_required_parameter_names_the_columns_there_are(tmp_path: Path) -> None:
     said = (
         r"evaluator 'e' needs 'context': give --mapping context=.*"
-        r"\(in Python: column_mapping in evaluator_config\) with one of \$\{data\.alt\}"
+        r"\(in Python: column_mapping in evaluator_config\); the data has \$\{data\.alt\}"
     )
     with pytest.raises(ConfigurationError, match=said):
         run(tmp_path, DATA, evaluators={"e": lambda response, context: 1})
@@ -159,7 +159,7 @@ def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None
     assert column(result, "outputs.e.e") == [1, None, 3]
     (error,) = [entry for entry in column(result, "error.e") if entry]
     problem = "this row has no value for parameter 'x', which is mapped to ${data.a.b}"
-    assert error["message"] == f"evaluator 'e': {problem}; add the column, or map another one"
+    assert error["message"] == f"evaluator 'e': {problem}; add the column, or map another column"
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_names_with_a_meaning_of_their_own_are_refused(tmp_path: Path, name: Any
 
 @pytest.mark.parametrize("evaluators", [None, {}, [], ["bleu"], "bleu"])
 def test_evaluators_must_be_a_dict_of_at_least_one(tmp_path: Path, evaluators: Any) -> None:
-    with pytest.raises(ConfigurationError, match="evaluators must be a dict of at least one evaluator by name"):
+    with pytest.raises(ConfigurationError, match="evaluators must be a non-empty dict of evaluators by name, not "):
         run(tmp_path, DATA, evaluators=evaluators)
 
 

@@ -414,7 +414,7 @@ def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFi
     run = had(command={"memory_run": {"config": config}}).result.run_dir
     capsys.readouterr()
     assert main(["score", str(run)]) == 2
-    assert "was started by `tunecheck memory run`: name evaluators with --evaluators memory" in capsys.readouterr().err
+    assert "started by `tunecheck memory run`, gives no evaluators: add --evaluators memory" in capsys.readouterr().err
 
 
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:

@@ -104,7 +104,7 @@ class _CommandGroup(click.Group):
             if isinstance(command, Command):
                 return command.click_command(cmd_name)
             kind = type(command).__name__
-            raise PluginError(f"command {name!r} of a plug-in is of type {kind}: define it with @tunecheck.cli.command")
+            raise PluginError(f"the command plug-in {name!r} is of type {kind}: make it with @tunecheck.cli.command")
 
         if any(known.startswith(f"{name} ") for known in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))

@@ -95,7 +95,7 @@ def _remove(named: list[Run], options: RunsOptions) -> int:
         TunecheckError: a folder cannot be removed.
     """
     if is_remote(options.results_dir or ""):
-        raise ConfigurationError("--remove deletes only local folders: delete runs in storage with the storage's tools")
+        raise ConfigurationError("--remove deletes only local folders: delete remote runs with the storage's tools")
 
     # Check all runs before the first folder is removed.
     running = [run.id for run in named if run.status() == "running"]

@@ -144,7 +144,7 @@ def _guards(texts: Sequence[str]) -> dict[str, float]:
         with suppress(ValueError):
             margin = float(number)
         if not name or not 0 <= margin < math.inf:
-            raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN, with a margin of 0 or more, as match:0.02")
+            raise ConfigurationError(f"--guard {text!r}: write NAME:MARGIN (margin at least 0), such as match:0.02")
         margins[name] = margin
     return margins
 

@@ -197,7 +197,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
     if options.graders is not None:
         if form.with_graders is None:
-            raise ConfigurationError(f"--graders: {form.words} has no graders: leave --graders out")
+            raise ConfigurationError(f"{form.words} has no graders: leave --graders out")
         form = form.with_graders(options.graders)
 
     out = options.out or Path("datasets") / f"{options.source.stem}.jsonl"

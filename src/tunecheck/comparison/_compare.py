@@ -129,7 +129,7 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     if settings.margin is not None and not 0 <= settings.margin < math.inf:
         raise ConfigurationError(f"margin must be a finite number of 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
-        raise ConfigurationError(f"rows (the most rows in a list) must be 0 or more, not {settings.rows!r}")
+        raise ConfigurationError(f"rows (the most rows that a list shows) must be 0 or more, not {settings.rows!r}")
 
     for name, margin in settings.guards.items():
         if not 0 <= margin < math.inf:
@@ -597,7 +597,7 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
     metric, tables = primaries[0], runs.tables
 
     if any(primary.key != metric.key for primary in primaries):
-        raise ConfigurationError("the primary metrics of the runs differ: choose a common one with --metric (metric=…)")
+        raise ConfigurationError("the primary metrics of the runs differ: name one metric with --metric (metric=…)")
     # Two judges are two scales: their rates cannot be put in one order.
     if any(primary.judge == "different" for primary in primaries):
         advice = "score the runs again with one judge (`tunecheck score RUN --judge NAME`)"

@@ -176,7 +176,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        advice = f"name the run that `tunecheck score {base.info.id} --evaluators NAME` makes"
+        advice = f"name the new run that `tunecheck score {base.info.id} --evaluators NAME` makes"
         raise _refusal(base, f"it has verdicts of {own or 'no evaluator'}, but not of {wanted}: {advice}")
     return primary if primary in common else default_primary(common, base)
 
@@ -198,7 +198,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         name, margin = chosen.name, question.margin
 
         if chosen.key not in base.columns:
-            raise ConfigurationError(f"{name} is on a slice, so it cannot stop a run early: name a metric of all rows")
+            raise ConfigurationError(f"{name} covers a slice and cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:
             raise ConfigurationError(f"{name} needs evaluator {chosen.evaluator}: add it, or name another metric")
 
@@ -206,8 +206,8 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         column = base.columns[chosen.key]
         bounds = (0.0, 1.0) if column.kind == "binary" else column.bounds
         if bounds is None:
-            advice = "declare a range for it in the evaluator, or name another metric"
-            raise ConfigurationError(f"{name} has no range, so it cannot stop a run early: {advice}")
+            advice = "declare the metric's range in the evaluator, or name another metric"
+            raise ConfigurationError(f"{name} has no declared range, so it cannot stop a run early: {advice}")
 
         worst, best = bounds if column.higher_is_better else bounds[::-1]
         if margin is not None and margin >= abs(best - worst):

@@ -457,14 +457,14 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     shared = [name for name in base.evaluators if name in new.evaluators]
     if not shared:
         in_base, in_new = (clean(", ".join(table.evaluators), 100) or "none" for table in (base, new))
-        runs = f"{base.info.id} (with {in_base}) and {new.info.id} (with {in_new})"
-        advice = "score one of them with `tunecheck score RUN --evaluators NAME`"
+        runs = f"{base.info.id} (evaluators: {in_base}) and {new.info.id} (evaluators: {in_new})"
+        advice = "score one run with an evaluator of the other: `tunecheck score RUN --evaluators NAME`"
         raise ConfigurationError(f"{runs} have no evaluator in common: {advice}")
 
     mains = {name: key for name in shared if (key := _main_key(name, base, new))}
     if not mains:
         runs = f"{base.info.id} and {new.info.id}"
-        raise ConfigurationError(f"no row of the runs {runs} has a score: score both runs with `tunecheck score RUN`")
+        raise ConfigurationError(f"{runs} have no scores of a common evaluator: score both with `tunecheck score RUN`")
 
     names = named
     if names is None:
@@ -530,7 +530,7 @@ def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
         return f"[{columns[0]}={slice_text}]"
     if columns:
         choices = " or ".join(f"[{name}={slice_text}]" for name in columns)
-        raise ConfigurationError(f"several columns have the value of the slice [{slice_text}]: write {choices}")
+        raise ConfigurationError(f"the slice [{slice_text}] fits several columns: write {choices}")
 
     advice = "add slices with `tunecheck score RUN --group-by COLUMN`" + (did_you_mean(column, known) if equals else "")
     raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}")

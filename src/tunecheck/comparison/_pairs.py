@@ -247,7 +247,7 @@ class RunPair:
         column, _, value = slice_text.partition("=")
         mask = self.rows_by_value(column).get(value)
         if mask is None:
-            raise ConfigurationError(f"no row of the slice {key} is in both runs: name a slice that both runs have")
+            raise ConfigurationError(f"no row of the slice [{slice_text}] is in both runs: name a slice of both runs")
 
         return mask
 

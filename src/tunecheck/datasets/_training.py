@@ -125,7 +125,7 @@ class Turns:
 
         if found is None:
             remedy = "add the call" if call_id is None else "add the call, or correct `tool_call_id`"
-            raise self.error(f"the function's result has no call before it: {remedy}")
+            raise self.error(f"this function result has no matching call before it: {remedy}")
         del self._waiting[found]
 
         # Texts and lists of message parts stay as they are; any other result is written as JSON, and None as no text.
@@ -369,7 +369,7 @@ def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
     """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
-        raise turns.error("the message must be an object with a role")
+        raise turns.error("the message must be an object whose `role` is a text")
     content = message.get("content")
 
     if role not in ROLES:

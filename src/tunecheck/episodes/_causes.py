@@ -114,7 +114,7 @@ class TurnComparison:
 
         # For each call, `known_before` joins all earlier results.
         if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
-            raise ValueError("the simulators' results are too large to compare: make initial_config smaller")
+            raise ValueError("the simulators' results are too large to compare: shrink the row's `initial_config`")
 
     def _record_expected(self, turns: Sequence[Sequence[JSON]]) -> None:
         """Execute the ground truth's calls in these turns. Record those of the last turn, and which are lookups.
@@ -128,7 +128,7 @@ class TurnComparison:
         # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
         if player.size * sum(map(len, self.turns)) > _MOST_BYTES:
-            raise ValueError("the simulators' states are too large to compare: make initial_config smaller")
+            raise ValueError("the simulators' states are too large to compare: shrink the row's `initial_config`")
 
         for call in last:
             expected = self._by_name(player.call(call))

@@ -372,7 +372,7 @@ def registered_constants(data: Path | None = None) -> Mapping[str, JSON]:
     """
     for _, benchmark in _benchmarks():
         return benchmark(data).long_context()
-    raise DataError("rows with `long_context` need a benchmark's texts: install its package, such as tunecheck[bfcl]")
+    raise DataError("rows with `long_context` need a benchmark's texts: install a benchmark, such as tunecheck[bfcl]")
 
 
 @cache

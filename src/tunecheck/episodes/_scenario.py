@@ -115,7 +115,7 @@ def _turn(value: JSON, number: int, may_be_empty: bool) -> list[Message]:
         ValueError: the turn is not a list of messages with roles, or is empty although it may not be.
     """
     if not isinstance(value, list) or not (value or may_be_empty):
-        raise ValueError(f"turns[{number}] must be a list of messages, empty only if `held_out` adds functions there")
+        raise ValueError(f"turns[{number}] must be a list of messages (empty only if `held_out` adds functions to it)")
 
     messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
     if len(messages) != len(value):
@@ -176,7 +176,7 @@ def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapp
     # A name can only mean an operation of the row's simulators.
     for item in items:
         if isinstance(item, str) and item not in operations:
-            raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}: correct it")
+            raise ValueError(f"held_out[{turn}]: the row's simulators lack operation {item[:60]!r}: correct its name")
 
     documents = [_document(operations[item]) if isinstance(item, str) else item for item in items]
     if tools is None:

@@ -407,7 +407,7 @@ class ConversationAttempt:
             messages = self.dialect.add(new_functions, messages)
 
         if not messages:
-            raise ValueError(f"turn {turn} (from 0) needs a user message, or functions that `held_out` adds to it")
+            raise ValueError(f"turn {turn} (counted from 0) needs a user message, or functions that `held_out` adds")
 
         if turn == 0:
             messages = self.dialect.open(messages)

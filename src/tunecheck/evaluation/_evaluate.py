@@ -329,7 +329,7 @@ def uploader_to(
     """
     if project is None:
         if credential is not None:
-            raise ConfigurationError("`credential` is only for uploads to a project: give azure_ai_project")
+            raise ConfigurationError("`credential` is only for uploads to Azure AI: give `azure_ai_project`, too")
         return None
 
     make = plugins.uploader("foundry")
@@ -463,7 +463,7 @@ def _check_names(evaluators: object) -> None:
         ConfigurationError: There is no evaluator, or a name is empty, reserved, or the prefix of another.
     """
     if not isinstance(evaluators, Mapping) or not evaluators:
-        raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
+        raise ConfigurationError(f"evaluators must be a non-empty dict of evaluators by name, not {evaluators!r:.60}")
 
     for name in evaluators:
         if not isinstance(name, str) or not name.strip():

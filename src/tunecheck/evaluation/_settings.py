@@ -177,7 +177,7 @@ class RunSettings:
                 raise ConfigurationError(f"tags must be a dict of texts, but the tag {name!r} is {value!r}")
 
         if is_remote(os.fspath(self.results_dir)):
-            raise ConfigurationError("results_dir must be a local folder: only the option --results-dir takes az://")
+            raise ConfigurationError("results_dir must be a local folder: only the command's --results-dir takes az://")
 
         if self.resume is not None and self.reuse is not None:
             raise ConfigurationError("resume finishes a run, but reuse starts a new run: give only one of them")

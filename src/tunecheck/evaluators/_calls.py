@@ -508,5 +508,5 @@ def _similarity(comparison: CallComparison) -> float:
     from tunecheck.evaluators._text import rouge_l_f  # rouge is loaded for answers only
 
     if not comparison.ground_truth.text.strip():
-        raise ValueError("there is no ground truth: give a call or a text to compare the answer with")
+        raise ValueError("there is no ground truth to compare with: give a call or a text as `ground_truth`")
     return rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)

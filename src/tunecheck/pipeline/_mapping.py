@@ -153,7 +153,7 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     mapping = entry.get("column_mapping", entry)
     others = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
     if others:
-        raise ConfigurationError(f"evaluator_config[{name!r}] has {others[0]!r} outside 'column_mapping': move it in")
+        raise ConfigurationError(f"evaluator_config[{name!r}]: move the key {others[0]!r} into 'column_mapping'")
 
     if mapping is None:
         return {}
@@ -213,7 +213,7 @@ def check_binding(binder: Binder, columns: frozenset[str], target_columns: froze
     missing = missing_by_choice[0]
     known = ", ".join(f"${{data.{column}}}" for column in sorted(columns)[:12]) or "no columns"
     option = f"--mapping {missing[0]}='${{data.COLUMN}}' (in Python: column_mapping in evaluator_config)"
-    raise ConfigurationError(f"{owner} needs {', '.join(map(repr, missing))}: give {option} with one of {known}")
+    raise ConfigurationError(f"{owner} needs {', '.join(map(repr, missing))}: give {option}; the data has {known}")
 
 
 def _check_reference(

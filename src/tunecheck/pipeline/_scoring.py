@@ -194,7 +194,7 @@ class Binder:
             elif required:
                 reason = f"is mapped to {mapped.text}" if isinstance(mapped, Reference) else "has no mapping"
                 problem = f"this row has no value for parameter {name!r}, which {reason}"
-                raise ColumnMissingError(f"{self.owner}: {problem}; add the column, or map another one")
+                raise ColumnMissingError(f"{self.owner}: {problem}; add the column, or map another column")
         return arguments
 
 

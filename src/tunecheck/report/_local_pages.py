@@ -103,7 +103,7 @@ def check_token(given: str, token: str, command: str) -> None:
     """
     # A comparison in constant time: its duration does not tell how much of a guess is right.
     if not hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode()):
-        raise web.HTTPForbidden(text=f"this address has no valid token: open the one that `{command}` printed")
+        raise web.HTTPForbidden(text=f"this address has no valid token: open the address that `{command}` printed")
 
 
 @web.middleware

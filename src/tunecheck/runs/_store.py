@@ -129,7 +129,7 @@ class Run:
         """
         problem = irregular_file(self.folder) if self.folder.is_dir() else None
         if problem is not None:
-            raise ConfigurationError(f"run {self.id} cannot be used ({problem}): put a regular file there instead")
+            raise ConfigurationError(f"run {self.id} cannot be used ({problem}): put a regular file in its place")
 
         manifest = files.read_object(self.manifest_file, f"run {self.id} has no run.json: restore this file")
         files.check_first_record(self.journal)
@@ -183,7 +183,7 @@ class Run:
         if status == "running":
             problem = "is still running: wait for its end"
         elif status == "finished":
-            problem = f"is finished, but {self.results.name} is missing: put it back, or evaluate again"
+            problem = f"is finished, but {self.results.name} is missing: restore this file, or evaluate again"
         raise ConfigurationError(f"run {self.id} has no results, because it {problem}")
 
     def write(self, description: files.RunFile) -> None:

@@ -219,7 +219,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
     # The mirror of the storage was opened before the file was read, for the command's own --results-dir.
     if is_remote(options.results_dir or "") and options.results_dir != given.results_dir:
         advice = "give az://… with --results-dir in the command"
-        raise ConfigurationError(f"{given.config}: `results_dir` in a file must be a local folder: {advice}")
+        raise ConfigurationError(f"{given.config}: `results_dir` in an options file must be a local folder: {advice}")
 
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run, but --reuse starts a new run: give only one of them")
@@ -235,7 +235,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
     if options.all:
         if options.resume is None:
-            raise ConfigurationError("--all needs --resume RUN: name the run that an early stop ended")
+            raise ConfigurationError("--all needs --resume RUN: name a run that --until-decided stopped early")
         options = replace(options, until_decided=False)
 
     if options.until_decided and options.run is not None:
@@ -269,7 +269,7 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         if options.dataset is not None:
-            advice = "name a source with --endpoint or --response-column"
+            advice = "for the rows of --dataset, give --endpoint or --response-column"
             raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
@@ -452,7 +452,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     if command != Options.command:
         starter = "Python code" if command is None else f"`tunecheck {command}`"
         names = ",".join(manifest.evaluators) if command else "a,b"
-        raise ConfigurationError(f"run {run.id} was started by {starter}: name evaluators with --evaluators {names}")
+        raise ConfigurationError(f"run {run.id}, started by {starter}, gives no evaluators: add --evaluators {names}")
 
     inherited = ("set", "names", "mapping", "judge", "prices")
     recorded = running.options_of_run(options, run, trust, invocation, among=inherited)

@@ -235,8 +235,8 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     elif schema.get("type") != "string":
         return {}
 
-    advice = "give each word a number, as in `judge: {labels: {good: 1, bad: 0}}`"
-    raise ConfigurationError(f"{place_of(prompt)}: the score {score!r} is a word: {advice}")
+    advice = "give each possible text a number, as in `judge: {labels: {good: 1, bad: 0}}`"
+    raise ConfigurationError(f"{place_of(prompt)}: the score {score!r} is declared as a text: {advice}")
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:

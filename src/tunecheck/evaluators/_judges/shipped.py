@@ -246,7 +246,7 @@ class DifferenceEvaluator(_CallsJudge):
             ValueError: there is no ground truth.
         """
         if not comparison.expects_call and not comparison.ground_truth.text.strip():
-            raise ValueError("there is no ground truth: give a call or a text to compare the response with")
+            raise ValueError("there is no ground truth to compare with: give a call or a text as `ground_truth`")
 
         if comparison.expects_call:
             equal = "calls" if comparison.arguments_match else None
