@@ -163,7 +163,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
     For example, a user may have edited a file and given one key a wrong value. `where` is the value's place for errors.
 
     Raises:
-        ConfigurationError: no part of the value fits.
+        ConfigurationError: the value does not fit even without these parts.
     """
 
     def fits(part: object) -> bool:
@@ -179,7 +179,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 
 
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
-    """Return a list with one item, the value without the parts that do not fit; an empty list if nothing fits.
+    """Return a list with one item, the value without the parts that do not fit; an empty list if the rest does not fit.
 
     `fits` tells whether a value fits as a whole. It tests each item of a list as a list of one item, and each entry of
     a mapping as a mapping of one entry. So {"tags": {"a": "x", "b": 5}} gives [{"tags": {"a": "x"}}] for texts.

@@ -176,7 +176,7 @@ def put_in_place(temporary: Path, path: Path) -> None:
     """Sync a finished file to the disk and rename it to its final name; on Windows, retry while it is open elsewhere.
 
     Raises:
-        OSError: the file cannot be renamed.
+        OSError: the file cannot be synced or renamed.
     """
     with temporary.open("r+b") as file:  # Windows can sync only a file that is open for writing
         os.fsync(file.fileno())

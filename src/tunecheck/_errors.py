@@ -101,7 +101,7 @@ class RunError(TunecheckError):
 class StopRunError(RunError):
     """The run must stop in order, because every further row would fail in the same way or exceed the cost limit.
 
-    `resumable` is false if what the run was begun with is wrong: only a new run can help.
+    `resumable` is false if a setting is wrong that a resumed run keeps, such as the model: only a new run can help.
     """
 
     def __init__(self, message: str, *, resumable: bool = True) -> None:

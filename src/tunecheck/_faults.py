@@ -204,9 +204,10 @@ def sentence(faults: Iterable[Fault]) -> str | None:
 
 
 def _phrases(faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield phrases for the faults; adjacent ones about calling instead of answering, or the reverse, share one.
+    """Yield a phrase for each fault, but one for adjacent calls instead of answers (or the opposite).
 
-    Two faults `called_instead_of_answering` give "called f(), g() when it should have answered".
+    Two faults `called_instead_of_answering` give "called f(), g() when it should have answered", and two faults
+    `answered_instead_of_calling` also give one phrase.
     """
     # A fault that has its own message gets its own phrase.
     for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
@@ -261,7 +262,7 @@ def _words(fault: Fault) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Return True for a finite number; a bool counts as one."""
+    """Return True for a finite number or a bool."""
     return isinstance(value, (int, float)) and abs(value) < math.inf
 
 
@@ -341,7 +342,7 @@ def _expected_text(fault: Fault) -> str:
 
 
 def _accepted_values(values: JSON) -> str:
-    """Return the accepted values, without the empty text that marks an optional argument."""
+    """Return a list of accepted values as `1 or 2`, without the empty text that marks an optional argument."""
     if not isinstance(values, list):
         return shown_value(values)
 
@@ -445,7 +446,10 @@ def causes() -> Mapping[str, plugins.Code]:
 
 
 def cause_named(code: str) -> plugins.Code:
-    """Return the cause with a code; for an unknown code, make one on the model's side with the code as its title."""
+    """Return the cause with a code; for an unknown code, make a cause on the model's side from the words of the code.
+
+    The made cause has the advice of `wrong_argument.other`.
+    """
     if known := _table().causes.get(code) or causes().get(code):
         return known
 
@@ -467,13 +471,16 @@ def title_of_cause(code: str, title: str) -> str:
 
 
 def rank_of_cause(code: str) -> int:
-    """Return a cause's place in the order in which causes are checked, from 0; unknown codes come last."""
+    """Return a cause's place in the order in which causes are checked, from 0.
+
+    All codes outside of the core, also those of plug-ins, share the place after the last one.
+    """
     ordered = [*_table().causes]
     return ordered.index(code) if code in ordered else len(ordered)
 
 
 def order_causes(listed: Iterable[str]) -> list[str]:
-    """Return codes in the order in which causes are checked; unknown codes come last."""
+    """Return codes in the order in which causes are checked; codes outside of the core come last, sorted by text."""
     return sorted(listed, key=lambda code: (rank_of_cause(code), code))
 
 

@@ -121,7 +121,7 @@ class MetricEntry(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The lowest and the highest value, if both are declared and plausible (below 1e100), else None."""
+        """The lowest and the highest value, if both are declared, in this order and within ±1e100; else None."""
         low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
         return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
 

@@ -65,10 +65,11 @@ _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
 def loads(text: bytes | str) -> JSON:
-    """Read one JSON value without loss.
+    """Read one JSON value. Integers stay exact; NaN, infinities and numbers outside the range of a float become None.
 
     Raises:
-        ValueError: the text is not JSON; the message has line and column as in the standard library.
+        ValueError: the text is not JSON (the message has line and column), is not UTF-8 or is nested too deeply, or an
+            integer has over 4,300 digits.
     """
     try:
         value: JSON = _decode(text)
@@ -490,7 +491,10 @@ def find_value(value: object, path: ValuePath) -> JSON | Missing:
 
 
 def _step(value: object, step: str | int) -> object:
-    """Return the value under a key, or at an index of a list; MISSING if there is none."""
+    """Return the value under a key of a mapping, or at an index of a list; MISSING if there is none.
+
+    A mapping reads an integer as the key "0", a list reads digits as an index.
+    """
     if isinstance(value, (dict, Mapping)):  # checking for dict first is much faster than checking for Mapping alone
         return value.get(step, MISSING) if isinstance(step, str) else value.get(str(step), MISSING)
     is_index = isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)

@@ -198,10 +198,10 @@ _SHORT_S, _LONG_S, _LARGEST_BATCH = 0.0002, 0.001, 64
 class CallBatches:
     """Makes calls in threads like `Threads.call`, but several short calls in one thread, one after another.
 
-    Handing a call over to a thread and its result back takes about 70 µs, longer than a short call itself. A batch has
-    one call at first, and again after each batch that took 0.2 ms or longer, and twice as many after a shorter one. If
-    a batch takes 1 ms, other threads make the calls that it has not begun. So calls that wait or compute for long have
-    a thread each.
+    Handing a call over to a thread and its result back takes about 70 µs, longer than a short call itself. A batch may
+    have one call at first. After a batch that took under 0.2 ms, the next may have twice as many, at most 64; after a
+    slower one, one again. If a batch takes 1 ms, other threads make the calls that it has not begun. So calls that wait
+    or compute for long have a thread each.
     """
 
     def __init__(self, threads: Threads) -> None:
@@ -410,7 +410,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def end(self, first: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Call and await `first` in the loop if given, cancel the other tasks and close the loop; then set `ended`."""
+        """Let the loop end, without waiting: await `first()` if given, cancel its tasks, close it, then set `ended`."""
         if not self.loop.is_closed():
             self.submit(self._wind_up(first))
 

@@ -171,7 +171,7 @@ def in_notebook() -> bool:
 
 
 def rate_text(rate: float | None) -> str:
-    """Return the rate as text, such as `12 rows/s`; empty if unknown."""
+    """Return the rate, in rows per second, as text such as `12 rows/s` or `3.0 rows/min`; empty if 0 or unknown."""
     if not rate:
         return ""
     if rate < 0.1:
@@ -185,7 +185,7 @@ def _errors_text(rows: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration as text, such as `1:02:03`."""
+    """Return a duration as text: `1:02:03`, or `2:03` below an hour."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -401,5 +401,5 @@ class Journal(RecordFile):
         self._append(files.Stopped(list(settled), list(not_asked)))
 
     def _append(self, record: object, *rows: int) -> int:
-        """Append a record about the rows with these indices, which only a subclass uses; return its offset."""
+        """Append a record and return its offset. `rows` are the indices of its rows; only a subclass uses them."""
         return self.append(record)

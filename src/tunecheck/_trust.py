@@ -85,8 +85,9 @@ class Trust:
     def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
         """Check that a file may be loaded. `act` says in the error what would happen, such as "run code".
 
-        The file may be loaded if the user typed its name or trusts it. Unless `never`, names in files of the workspace
-        may also refer to files below its `folder`. If the file is code of the workspace, `on_code` is called.
+        The file may be loaded if the user typed its name or trusts it. Unless `never`, names in a file of the workspace
+        or an approved file may also refer to files below the workspace's `folder`. If the file may be loaded and is
+        code of the workspace, `on_code` is called.
 
         Raises:
             UntrustedError: the file may not be loaded; the text says which file named it, for what, and how to allow

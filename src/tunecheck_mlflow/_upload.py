@@ -603,7 +603,7 @@ class _MlflowUpload(uploads.RunUpload):
         return self._call(step, http_request, host, path, method, raise_on_status=False, **options)
 
     def _post(self, step: uploads.UploadStep, path: str, body: JSON, **options: Any) -> JSON:  # noqa: ANN401 - those of `_request`
-        """Post JSON with `_request`, and return the reply's JSON.
+        """Post JSON with `_request`, and return the reply's value; None if the reply is not JSON.
 
         Raises:
             UploadError: the request failed, or the reply has an error status.

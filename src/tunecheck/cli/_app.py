@@ -140,9 +140,9 @@ def _commands() -> dict[str, str]:
 
 
 def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command and return its exit code; without `arguments`, use those of this process.
+    """Run a command and return its exit code.
 
-    If threads with hanging calls remain, the process is then ended after a few seconds.
+    Without `arguments`, use those of this process, and end it 3 seconds later if threads with hanging calls remain.
     """
     code = _run_with_safe_streams(invocation, command, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.

@@ -99,7 +99,7 @@ class Base:
         return [*outcomes, *self._objection_outcomes(comparison)], notes
 
     def _objection_outcomes(self, comparison: Comparison) -> Iterator[GateOutcome]:
-        """Yield an outcome that is not met if objections change the decision of a comparison with paired rows."""
+        """Yield an outcome, not met or undecided, if rows are paired and objections change the decision."""
         effective = [objection for objection in comparison.decision.objections if objection.effect != "none"]
 
         if effective and any(metric.difference.n for metric in comparison.against[-1].tested):

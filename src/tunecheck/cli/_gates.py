@@ -196,8 +196,8 @@ class Gate:
         `by` has the metrics of groups, by column and value. A group without `=` is a kind of rows (`row_kind`).
         `primaries` has each evaluator's declared main metric.
 
-        Over all rows, the pass rate of one of the `judges` is corrected for its errors; in a group it is not. A group
-        or a metric without values does not meet its gate; a cause without rows counts as 0.
+        Over all rows, the pass rate of one of the `judges` is corrected for the judge's errors; in a group it is not. A
+        group or a metric without values does not meet its gate; a cause without rows counts as 0.
 
         Raises:
             ConfigurationError: there is no such metric, or it is no number.
@@ -266,7 +266,7 @@ class Gate:
 
 
 def _rate_text(rate: float, required: float) -> str:
-    """Return a rate as `74.4%`; with more digits if the rounded rate is on the other side of `required`, or equal.
+    """Return a rate as `74.4%`; with more digits if the rounded rate would equal `required` or be on its other side.
 
     For example, a rate of 0.79996 with 0.8 required is `79.996%`, because `80.0%` would seem to be enough.
     """

@@ -123,7 +123,7 @@ class Dataset:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the files with the rows and the defaults: the data file and its sidecar."""
+        """Return the data file and its sidecar, which may not exist; empty for data that is in no file."""
         return () if self.path is None else (self.path, sidecar_path(self.path))
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
@@ -433,7 +433,7 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
-    """Return a DataFrame, a list or another iterable of dicts as a source; `name` replaces its name in errors.
+    """Return a DataFrame, a list or another iterable of dicts as a source; `name` replaces the source's own name.
 
     Raises:
         DataError: the data is of another type; the message says what to give instead.

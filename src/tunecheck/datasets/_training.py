@@ -161,7 +161,7 @@ class Turns:
         self._add({**added, "tool_calls": [self._call(call) for call in calls]} if calls else added)
 
     def no_call(self) -> None:
-        """Add an assistant turn without calls and with unknown text."""
+        """Add a row that expects an answer without calls; the conversation gets no message, as the text is unknown."""
         self._turn += 1
         self._add_row({"tool_uses": []})
 

@@ -528,7 +528,7 @@ class _LabelledRun:
 
 
 def _score_figures(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
-    """Return the agreement of scores; None if a label or verdict is no number, or all labels are 0 or 1."""
+    """Return the agreement of scores; None if a label or a score is no number, or all labels are 0 or 1."""
     pairs = [(as_number(row.given), row.score) for row in found]
     numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
     if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:

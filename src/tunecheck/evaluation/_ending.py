@@ -278,7 +278,7 @@ class RunsPlan(Protocol):
         """Start no more work; `run` then raises the reason."""
 
     def load(self) -> Load | None:
-        """Return the current load limit of the target's service, or None if it has none."""
+        """Return the current load of the target's service, or None if unknown."""
 
     def waiting_for(self) -> str:
         """Return a remark for the progress line; it may be empty."""

@@ -135,7 +135,7 @@ def compare_calls(
 def _read_response(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     """Read the calls of a value in this format, or in any format if it is "auto".
 
-    A single object `{"f": {…}}` is read as a call in each of these cases, but only if the row has no tool definitions.
+    A single object `{"f": {…}}` is read as a call in both cases, but only if the row has no tool definitions.
     """
     value = _value_or_none(value)
     reading = cached_reading(value, tools) if format == AUTO else read_calls(value, tools=tools, format=format)
@@ -292,10 +292,10 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         return self._make_verdict(passed, faults, _function_properties(comparison, passed=passed))
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
-        """Return precision, recall and F1 over all calls of the run, by function name, and the rates of broken calls.
+        """Return precision, recall and F1 of the run's calls, which match if their names do, and rates of broken calls.
 
         `unreadable_call_rate` is a share of all attempted calls, `schema_invalid_call_rate` of all checked calls.
-        Rates without a denominator are left out.
+        Rates without a denominator are left out. `unknown_function_count` is set if tool definitions were checked.
         """
         return _rates(_sum_properties(rows, _FUNCTIONS))
 

@@ -158,7 +158,7 @@ class Engine:
         self._changed.set()
 
     def load(self) -> Load | None:
-        """Return the current load limit of the target's service, or None if it has none."""
+        """Return the current load of the target's service, or None if unknown."""
         return self.plan.target.load() if self.plan.target is not None else None
 
     async def _open_queues(self, group: asyncio.TaskGroup) -> None:

@@ -151,20 +151,20 @@ class MakeTarget(Protocol):
 class RunSource(Protocol):
     """Opens files of another program as a run, or extends a run that is already `opened` (a run folder).
 
-    For paths of other programs it returns `opened`, which is None if no source has opened the path yet.
+    For a path or run that it does not know, it returns `opened`, which is None if no source has opened the path yet.
     """
 
     def __call__(self, path: Path, opened: OpenedRun | None) -> OpenedRun | None: ...
 
 
 class ClusterRule(Protocol):
-    """Returns the groups of dependent rows in a run, or None for runs of other programs."""
+    """Returns the groups of dependent rows in a run, or None for a run whose data the plug-in does not know."""
 
     def __call__(self, run: OpenedRun, row_ids: list[str]) -> Clusters | None: ...
 
 
 class ObjectionRule(Protocol):
-    """Yields objections against shipping the new run; nothing for runs of other programs.
+    """Yields objections against shipping the new run; nothing for runs that the plug-in does not know.
 
     An objection's code begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
     """

@@ -423,7 +423,7 @@ def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
 
 
 def shown_messages(messages: JSON) -> list[JSON]:
-    """Return up to 200 messages as `[role, text, calls]`; the last entry counts the messages left out."""
+    """Return up to 200 messages as `[role, text, calls]`; if there are more, one further entry counts them."""
     shown: list[JSON] = []
     for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
         if isinstance(message, dict):

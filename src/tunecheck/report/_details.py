@@ -272,7 +272,10 @@ def _is_messages(value: Sequence[JSON]) -> bool:
 
 
 def _question(parts: _Parts) -> str:
-    """Return the question for the table: the last user message (of the first turn), else the first text."""
+    """Return the question for the table: the last user message (in a conversation, of its first turn with messages).
+
+    Without one, return the first text among the data's columns other than `id`, else an empty text.
+    """
     # The first turn with messages: later ones depend on answers.
     turns = parts.turns
     messages = next((turn for turn in turns if turn), None) if isinstance(turns, list) else parts.messages

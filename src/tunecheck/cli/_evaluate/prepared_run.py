@@ -478,7 +478,7 @@ _OF_CONVERSATIONS = {"turns", "involved_classes"}
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """The source of the answers. `dataset` declares no target if another source was chosen.
+    """The source of the answers. `dataset` declares no target if a column has the answers.
 
     `mapping` is added to the default layer of the column mapping. `label` is for users. `chosen` is False if no source
     was chosen and the simulated endpoint answers.
@@ -500,7 +500,8 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     """Return the source of answers: a column that an option or the mapping names, else an endpoint.
 
     The endpoint is that of the command, else of the data, else the simulated one. The source's data set has the
-    command's settings of conversations; if its rows are conversations without a target, it gets `conversation`.
+    command's settings of conversations; if its rows are conversations without a target, it gets the target
+    `conversation` and, without evaluators, `multi_turn_state`.
 
     Raises:
         ConfigurationError: the options name two sources, or no such column or endpoint exists.

@@ -615,13 +615,13 @@ def wordnet() -> WordNet:
 
 
 def synonyms(word: str) -> frozenset[str]:
-    """Return the synonyms of a word in the shipped table, cached for words of usual length."""
+    """Return a word and its synonyms in the shipped table; only the word itself if it has over 80 characters."""
     return _remembered_synonyms(word) if len(word) <= _LONGEST else frozenset((word,))
 
 
 @lru_cache(maxsize=1 << 13)
 def _remembered_synonyms(word: str) -> frozenset[str]:
-    """Return the synonyms of a word from the cache or the shipped table."""
+    """Return a word and its synonyms from the cache or the shipped table."""
     return wordnet().synonyms(word)
 
 
