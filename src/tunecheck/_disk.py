@@ -84,7 +84,7 @@ def _check_is_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        reason = "a link, and links are not allowed here" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        reason = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
         raise OSError(errno.EINVAL, f"the path is {reason}: use a regular file", path)
 
 

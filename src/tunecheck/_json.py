@@ -358,7 +358,7 @@ def convert_value(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except UnicodeEncodeError:
-        raise msgspec.ValidationError("a text has half a character (a lone surrogate): write it whole") from None
+        raise msgspec.ValidationError("a text has half a character (a lone surrogate): correct the text") from None
 
 
 def within_floats(value: JSON, depth: int = 0) -> JSON:

@@ -149,7 +149,7 @@ class Threads(ThreadPoolExecutor):
         """
         if self.abandoned >= MOST_ABANDONED:
             unfinished_calls = f"{self.abandoned} earlier calls still run after their time limit"
-            raise LateError(f"no further call is made, because {unfinished_calls}: make the function return in time")
+            raise LateError(f"no further call is made, because {unfinished_calls}: make calls end in time")
 
         call = self.submit(function)
         remaining_s = limit_s
@@ -648,7 +648,7 @@ class UserLoop:
             LateError: five earlier calls still block.
         """
         if self._blocked[name] >= _MOST_BLOCKED:
-            blocking_calls = f"its {_MOST_BLOCKED} earlier calls still block the event loop"
+            blocking_calls = f"{_MOST_BLOCKED} earlier calls still block the event loop"
             raise LateError(f"no further call is made, because {blocking_calls}: use await for blocking work")
 
     async def close(self) -> None:

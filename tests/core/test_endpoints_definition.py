@@ -121,7 +121,7 @@ def test_an_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
 
 def test_a_plugin_that_is_no_endpoint_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tunecheck.plugins.find", lambda *_, **__: object)
-    with pytest.raises(PluginError, match="kind: its class must extend"):
+    with pytest.raises(PluginError, match="kind: the kind's class must extend"):
         load_endpoint({"kind": "x"})
 
 

@@ -117,7 +117,8 @@ async def test_a_row_that_cannot_be_asked_says_why(values: dict[str, JSON], prob
 
 
 async def test_a_mapped_column_must_be_there() -> None:
-    with pytest.raises(ValueError, match=r"no value in the column functions: add one, or map target\.tools to another"):
+    problem = r"column functions is empty in this row: fill it, or map target\.tools to another column"
+    with pytest.raises(ValueError, match=problem):
         await asked({"query": "hi"}, {"tools": "functions"})
     with pytest.raises(ValueError, match="column p must hold an object of parameters"):
         await asked({"query": "hi", "p": 5}, {"parameters": "p"})

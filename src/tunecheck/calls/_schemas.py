@@ -591,7 +591,7 @@ class _CompiledSchema:
             ValueError: the reference is not local.
         """
         if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-            raise ValueError(f"the schema's reference {reference[:80]!r} is not local: write one such as '#/$defs/x'")
+            raise ValueError(f"the schema's reference {reference[:80]!r} is not local: write a path like '#/$defs/x'")
 
         if reference in followed:
             self._back_references += 1

@@ -288,7 +288,7 @@ def _part_text(part: JSON) -> str:
     text = (part.get("text") or part.get("refusal") or "") if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"each part of the reply's content must have a text, but one is {kind_of(part)}")
+    raise UnreadableReplyError(f"a part of the reply's content must be text or an object with text, not {part!r:.60}")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:

@@ -56,7 +56,7 @@ def load_endpoint(
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
 
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
-        raise PluginError(str(definition.at("kind").error("its class must extend tunecheck.endpoints.Endpoint")))
+        raise PluginError(str(definition.at("kind").error("the kind's class must extend tunecheck.endpoints.Endpoint")))
 
     endpoint = kind.from_definition(definition)
     _set_format(endpoint, definition, trust)
@@ -154,7 +154,7 @@ def _find_definition(path: Path, workspace: Path) -> Path:
     folder = workspace / _FOLDER
     if path.parts[:1] in (("http:",), ("https:",)):
         raise ConfigurationError(
-            f"name an endpoint's YAML file, not a URL: write {folder / 'NAME.yaml'} with kind, url and model, or make "
+            f"give an endpoint's YAML file, not a URL: write {folder / 'NAME.yaml'} with kind, url and model, or make "
             "examples with `tunecheck init`"
         )
 

@@ -213,7 +213,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
         for name, types in TYPES_BY_FIELD.items():
             if getattr(config, name) is not None and auth_type not in types:
-                raise place.at(name).error(f"the key `{name}` does not fit auth type `{auth_type}`: leave the key out")
+                raise place.at(name).error(f"the key `{name}` does not fit auth type `{auth_type}`: leave out `{name}`")
 
         if auth_type == "none":
             return Auth()
@@ -227,7 +227,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         # `key`, or `aml_token`, which is sent like a key.
         header = config.header or self.key_header
         if not is_header_name(header):
-            raise place.at("header").error("the key `header` must be a header's name, such as api-key")
+            raise place.at("header").error("the key `header` must be an HTTP header's name, such as api-key")
         return Auth(key_headers(masking.sent_secret(config.value, place.at("value"), self._redactor), header))
 
     def fail_fast(self) -> None:

@@ -201,7 +201,7 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
     for name, rate in rates.items():
         if name not in known:
-            raise ConfigurationError(f"no mistake has the name {name!r}{did_you_mean(name, known)}")
+            raise ConfigurationError(f"the mistake {name!r} is unknown{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
             raise ConfigurationError(f"the rate of the mistake {name} must be a number from 0 to 1, not {rate!r:.60}")
 

@@ -25,7 +25,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, object_or_empty, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
-from tunecheck.calls._model import decode_calls, write_calls
+from tunecheck.calls._model import decode_calls, kind_of, write_calls
 from tunecheck.endpoints import _base as base
 from tunecheck.formats._reading import read_calls
 
@@ -202,7 +202,7 @@ class EndpointTarget(EndpointTargetBase):
 
         if name in self._mapped:
             column = _path_text(self._paths[name][0])
-            raise ValueError(f"this row has no value in the column {column}: add one, or map target.{name} to another")
+            raise ValueError(f"column {column} is empty in this row: fill it, or map target.{name} to another column")
         return None
 
     def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
@@ -238,7 +238,7 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
 
     items = [value] if isinstance(value, dict) else value
     if not isinstance(items, list):
-        raise ValueError("the row's tools must be a list of tool definitions")
+        raise ValueError(f"the row's tools must be a list of tool definitions, not {kind_of(items)}")
     return [_openai_tool(item, index) for index, item in enumerate(items)]
 
 

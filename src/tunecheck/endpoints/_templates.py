@@ -72,7 +72,7 @@ class RequestTemplate:
             # The path in the row follows `data`: `customer` in `data.customer`.
             value = find_value(request.row.values if request.row else {}, parse_path(name)[1:])
             if isinstance(value, Missing):
-                raise ValueError(f"this row has no value for ${{{name}}} in the endpoint's `request`: add the value")
+                raise ValueError(f"the row has no value for ${{{name}}} in the endpoint's `request`: add it to the row")
             return value
 
         def filled(value: JSON) -> JSON:

@@ -306,7 +306,7 @@ class NamedCalls(HeadedCalls):
         # Arguments may be missing if the head says so, or if a closing tag follows it.
         elif head.groupdict().get("empty") is None and not closing.startswith("<"):
             kind = UnreadableError if text[position:].strip() else CutOffError
-            raise kind(f"{mark}{quoted(name)} has no arguments at {place(text, position)}")
+            raise kind(f"the call of {quoted(name)} has no arguments at {place(text, position)}")
 
         # Some models write the number of the tool in place of its name.
         name = collector.tool_of_number(name, arguments) if name.isdigit() and not collector.knows(name) else name

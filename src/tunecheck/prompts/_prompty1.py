@@ -209,7 +209,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         return None
 
     if configuration.get("connection") is not None:
-        problem = "Tunecheck cannot look up prompt flow connections: write the endpoint here"
+        problem = "Tunecheck cannot look up prompt flow connections: write the endpoint in `model.configuration`"
         raise front.error((*path, "connection"), problem)
 
     kind = front.one_of((prompt.AZURE, prompt.OPENAI), _implied_kind(configuration), *path, "type")

@@ -138,7 +138,7 @@ def join(texts: Iterable[str]) -> Fragment:
     for text in texts:
         size += len(text)
         if size > MAX_TEXT:
-            raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: give it shorter values")
+            raise PromptRenderError(f"the template writes more than {MAX_TEXT >> 20} MB: pass shorter values")
 
         for trusted, part in parts_of(text):
             last_trusted, last_pieces = parts[-1] if parts else (None, [""])
