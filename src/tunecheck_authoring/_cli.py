@@ -141,7 +141,7 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
     from tunecheck_authoring._audit.audit import FEWEST_RUNS
 
     if options.runs and len(options.runs) < FEWEST_RUNS:
-        raise ConfigurationError(f"--runs needs at least {FEWEST_RUNS} runs to compare; give one --runs for each run")
+        raise ConfigurationError(f"--runs needs at least {FEWEST_RUNS} runs to compare; give --runs once for each run")
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     result = authoring.audit(

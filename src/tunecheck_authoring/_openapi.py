@@ -128,7 +128,7 @@ class ApiDocument:
             elif isinstance(value, dict) and key in value:
                 value = value[key]
             else:
-                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} leads nowhere; correct it")
+                raise ConfigurationError(f"{self.path}: the reference {reference[:80]!r} has no target; correct it")
         return value
 
     def schema(self, value: JSON | Node) -> Schema:

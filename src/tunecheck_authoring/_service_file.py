@@ -515,7 +515,7 @@ def _table_row(row: Resource | Action) -> dict[str, JSON]:
 def require_name(path: Path) -> None:
     """Raise ConfigurationError unless a simulator's file has a Python name without a leading underscore."""
     if not path.stem.isidentifier() or keyword.iskeyword(path.stem) or path.stem.startswith("_"):
-        raise ConfigurationError(f"{path}: choose another name: a Python name without a leading _, such as my_service")
+        raise ConfigurationError(f"{path}: the name must be a Python name without leading _; give one like my_service")
 
 
 def write_service(path: Path, base: str, tables_are: str, tables: Mapping[str, JSON], more: str = "") -> None:

@@ -189,7 +189,7 @@ def _documents(row: Columns) -> dict[str, object]:
     """
     listed = row.get("declared") or row.get("functions") or []
     if not isinstance(listed, list):
-        raise UnusableAnswerError(f"`functions` (or `declared`, `tools`) must be a list, not {value_text(listed, 60)}")
+        raise UnusableAnswerError(f"`functions`, `declared` or `tools` must be a list, not {value_text(listed, 60)}")
 
     # An OpenAI tool has the document under `function`.
     tools = [document for document in listed if isinstance(document, dict)]
@@ -322,9 +322,9 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     for name, options in answer.arguments.items():
         optional = isinstance(options, list) and "" in options and name not in signature.required
         if not options:
-            raise UnusableAnswerError(f"the ground truth has no value for argument {value_text(name)} of {answer.name}")
+            raise UnusableAnswerError(f"`ground_truth` has no value for argument {value_text(name)} of {answer.name}")
         if name not in signature.properties and not optional:
-            raise UnusableAnswerError(f"the ground truth sets argument {value_text(name)}, which {answer.name} lacks")
+            raise UnusableAnswerError(f"`ground_truth` sets argument {value_text(name)}, which {answer.name} lacks")
 
 
 _METRIC = "call_check"

@@ -217,7 +217,7 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
     from tunecheck_bfcl._ground_truth import category_rows, ground_truths, rows_with_ids
 
     if bool(options.ids) == options.all:  # neither of them, or both
-        raise ConfigurationError("choose the entries to show: either ids, or --all with --out DIR")
+        raise ConfigurationError("give either the ids of the entries to show, or --all with --out DIR")
     if options.all and options.out is None:
         raise ConfigurationError("--all writes one file for each entry; give the folder with --out DIR")
 

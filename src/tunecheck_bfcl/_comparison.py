@@ -281,7 +281,7 @@ def find_scores(path: Path) -> BfclScores | None:
     files: dict[str, Path] = {}
     for file, category in scored.items():
         if category in files:
-            raise DataError(f"{files[category]} and {file} both have scores of {category}; remove one")
+            raise DataError(f"{files[category]} and {file} both have scores of {category}; remove one file")
         files[category] = file
 
         summary = file.with_name("summary.json")
@@ -343,7 +343,7 @@ def _scored_rows(path: Path, category: str) -> Rows:
     counts: Record = next((value for _, value in lines), {})
     total, correct = counts.get("total_count"), counts.get("correct_count")
     if not isinstance(total, int) or not isinstance(correct, int):
-        raise DataError(f"{path}, line 1: `total_count` and `correct_count` must be integers; score the results again")
+        raise DataError(f"{path}, line 1: `total_count` and `correct_count` must be integers; repeat `bfcl evaluate`")
 
     reasons: dict[str, str | None] = {}
     for name, value in _unique_records(path, lines, category):
@@ -355,13 +355,13 @@ def _scored_rows(path: Path, category: str) -> Rows:
 
     # A file that was cut off would make failed rows count as passed.
     if len(reasons) != (counted := total - correct):
-        raise DataError(f"{path}, line 1 counts {counted} failed rows, but {len(reasons)} follow; score the rows again")
+        raise DataError(f"{path} counts {counted} failed rows in line 1 but has {len(reasons)}; repeat `bfcl evaluate`")
 
     answers = _answers_by_id(path, category)
     unknown = sorted(reasons.keys() - answers.keys())
     if unknown or len(answers) != total:
         lacks = f"lacks the row {unknown[0]!r} of" if unknown else f"has {len(answers)} rows, not the {total} of"
-        raise DataError(f"{_result_file(path)} {lacks} {path}; score the result file again")
+        raise DataError(f"{_result_file(path)} {lacks} {path}; repeat `bfcl evaluate`")
 
     return {name: (name not in reasons, reasons.get(name), answer) for name, answer in answers.items()}
 

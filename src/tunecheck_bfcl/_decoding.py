@@ -332,7 +332,7 @@ def _decode_call(item: object) -> object:
         UndecodableError: the item is not an object, or its arguments are not JSON.
     """
     if not isinstance(item, dict) or not item:
-        raise UndecodableError("an item of the list is not a call {name: arguments}")
+        raise UndecodableError("the answer is not a list of calls, each {name: arguments}")
     name, arguments = next(iter(item.items()))
 
     if isinstance(arguments, dict):

@@ -526,7 +526,7 @@ class LeaderboardRules:
             try:
                 value = float(value)
             except OverflowError:
-                raise UnusableAnswerError("an argument of type float is an integer too large for a float") from None
+                raise UnusableAnswerError("a float parameter has an integer value too large for a float") from None
         return _typed_value_fault(value, options, kind, element_kind)
 
 
@@ -534,7 +534,7 @@ def _known_type(type_name: object, types: Collection[str]) -> str:
     """Return the type name, or raise UnusableAnswerError if the leaderboard does not know the type."""
     if isinstance(type_name, str) and type_name in types:
         return type_name
-    raise UnusableAnswerError(f"unknown type {value_text(type_name, 60)} of a parameter; known: {', '.join(types)}")
+    raise UnusableAnswerError(f"a parameter's type {value_text(type_name, 60)} is unknown; known: {', '.join(types)}")
 
 
 def _element_type(schema: Mapping[str, object]) -> str:

@@ -149,7 +149,7 @@ def find_results(path: Path) -> ResultTree:
         # Old and new names, such as simple and simple_python, are one category.
         twin = files.get(category.name)
         if twin is not None:
-            raise DataError(f"{twin.path} and {file} both hold {category.name} results of {model}; remove one")
+            raise DataError(f"{twin.path} and {file} both hold {category.name} results of {model}; remove one file")
         files[category.name] = ResultFile(file, model, category)
 
     if not found:
@@ -167,12 +167,12 @@ def _result_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         if _NAME.fullmatch(path.name) is None:
-            raise DataError(f"{path}: not a result file's name; rename the file to BFCL_v4_<category>_result.json")
+            raise DataError(f"{path}: the name is no result file's; rename the file to BFCL_v4_<category>_result.json")
         return [path]
 
     paths = sorted(file for file in path.rglob("*_result.json") if _NAME.fullmatch(file.name))
     if not paths:
-        text = "no file BFCL_v4_<category>_result.json here" if path.exists() else "there is no such file or folder"
+        text = "there is no file BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {text}; correct the path")
 
     for file in paths:
@@ -234,7 +234,7 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
             try:
                 GroundTruth.read(row)
             except ValueError as error:
-                problem = f"the entry {name!r} cannot be used: {error}; get the data again"
+                problem = f"the entry {name!r} cannot be used: {error}; run `tunecheck bfcl get` again"
                 raise DataError(f"{files.data / category.questions}: {problem}") from None
 
         rows[name] = row

@@ -353,7 +353,7 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "rename the file to BFCL_v4"),
         ("memory", "Tunecheck cannot score"),
-        ("twice", "both hold multi_turn_base results of m; remove one"),
+        ("twice", "both hold multi_turn_base results of m; remove one file"),
         ("endless", "is not a regular file"),
         ("loop", "is not a regular file"),
     ):

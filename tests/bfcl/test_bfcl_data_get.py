@@ -108,7 +108,7 @@ def test_a_wheel_that_lacks_a_file_is_refused_and_named(tmp_path: Path, monkeypa
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(("source", "said"), [("nothing", "there is no wheel "), ("empty", "there is no wheel ")])
+@pytest.mark.parametrize(("source", "said"), [("nothing", "nothing is no file;"), ("empty", "empty is no file;")])
 def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=said):
@@ -116,7 +116,7 @@ def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, own_wheel: Path) -> None:
-    with pytest.raises(ConfigurationError, match="must be empty or a copy of BFCL's data; give another folder"):
+    with pytest.raises(ConfigurationError, match="is neither empty nor a copy of BFCL's data; give another folder"):
         get_bfcl(to=tmp_path, source=own_wheel)
     assert own_wheel.exists()
 

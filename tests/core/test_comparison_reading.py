@@ -199,7 +199,7 @@ def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0", "simple_python_1"])
     path = next((base / "score").rglob("*_score.json"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(DataError, match="counts 2 failed rows, but 1 follow; score the rows again"):
+    with pytest.raises(DataError, match="counts 2 failed rows in line 1 but has 1; repeat `bfcl evaluate`"):
         compare(base, base)
 
 

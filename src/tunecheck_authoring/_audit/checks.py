@@ -531,7 +531,7 @@ class EntryCheck:
 
         for name in self.config.keys() - self._classes.keys():
             yield self._finding(
-                "unused_configuration", f"the row has no simulator {name[:100]!r}, named in initial_config"
+                "unused_configuration", f"initial_config names the simulator {name[:100]!r}, which the row lacks"
             )
 
     def _check_held_out(self) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ def sample_tasks(
     """
     usable = {name for name, each in graph.functions.items() if each.problem is None and name in world.functions}
     if not usable:
-        raise ConfigurationError("graph.yaml: each function has a `problem` or is in `left_out`; correct world.yaml")
+        raise ConfigurationError("each function has a `problem` in graph.yaml or is `left_out`; correct world.yaml")
 
     coverage, known, reasons = Coverage(), set[str](), Counter[str]()
     for number in range(1, count + 1):

@@ -174,7 +174,7 @@ class World:
             raise ConfigurationError(f"{problem}: {error}") from None
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
             reason = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"{problem} ({reason}); correct or add the simulators' entries there") from None
+            raise ConfigurationError(f"{problem} ({reason}); correct or add the entries of these simulators") from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
         return TrialSession(self, simulators, configuration)
@@ -211,7 +211,7 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
         for operation in simulator.operations():
             owner = owners.setdefault(operation, name)
             if owner != name:
-                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; give only one")
+                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; give one of them")
     return classes
 
 

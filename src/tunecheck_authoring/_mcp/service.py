@@ -171,7 +171,7 @@ def recording_backends(server: str, name: str, backends: Backends) -> Iterator[B
     """
     found = backends.find(name)
     if not issubclass(found, Recorded):
-        raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; delete it, or choose another NAME")
+        raise ConfigurationError(f"simulators/{name}.py simulates no MCP server; delete the file or change NAME")
 
     with _as_configuration_error(), closing(LiveServer(found, server)) as live:
         yield backends.with_class(name, live.recorder())
@@ -289,8 +289,8 @@ class LiveServer:
 
         if live.state != self.recording.start:
             raise self._gone_error(
-                "the server did not start in the recorded state; write '{folder}' (a new folder) into the command, "
-                f"or delete {self.recording.path} to record the server again"
+                "the server did not start in the recorded state; let its command use '{folder}', a new folder for each "
+                f"start, or delete {self.recording.path} to record the server again"
             )
         return live
 

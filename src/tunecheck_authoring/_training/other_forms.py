@@ -115,7 +115,7 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
 
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
-        raise turns.error(f"there is no speaker {str(name)[:60]!r}{did_you_mean(str(name)[:60], _ROLES)}")
+        raise turns.error(f"the speaker {str(name)[:60]!r} is unknown{did_you_mean(str(name)[:60], _ROLES)}")
 
     if not isinstance(value, str):
         raise turns.error("the turn's 'value' must be text")

@@ -54,7 +54,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
 
     # The folder is replaced as a whole, so the user's own files must not be in it.
     if _holds_other_files(folder):
-        raise ConfigurationError(f"{folder} must be empty or a copy of BFCL's data; give another folder with --to")
+        raise ConfigurationError(f"{folder} is neither empty nor a copy of BFCL's data; give another folder with --to")
 
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -81,12 +81,12 @@ def _fill(unpacked: Path, wheel: Path | None, scratch: Path) -> None:
     """
     wheel = _fetch(scratch / "fetched") if wheel is None else wheel
     if not wheel.is_file():
-        raise DataError(f"--from: there is no wheel {wheel}; if a folder has the data, give --data FOLDER to bfcl run")
+        raise DataError(f"--from: {wheel} is no file; give a wheel, or use a folder with `tunecheck bfcl run --data`")
 
     with wheel.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != WHEEL_SHA256:
-        raise DataError(f"{wheel} is not the wheel of {PACKAGE} (sha256 {digest}, not {WHEEL_SHA256}); download it")
+        raise DataError(f"{wheel} is not the wheel of {PACKAGE} (sha256 {digest}, not {WHEEL_SHA256}); get that wheel")
 
     unpack_wheel(wheel, unpacked)
 

@@ -75,7 +75,7 @@ class RowBuilder:
             UnusableRowError: the entry and the answer do not belong together, or have another form.
         """
         if answer is not None and answer.get("id") != entry.get("id"):
-            datasets.refuse(f"{category.answers} has the id {answer.get('id')!r} on this line; get both files again")
+            datasets.refuse(f"{category.answers} has the id {answer.get('id')!r} on this line; run `bfcl get` again")
 
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
@@ -406,11 +406,11 @@ class BfclSource(datasets.Source):
             _, answer = next(answered, (0, None))
             try:
                 if answers is not None and answer is None:
-                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line; get both files again")
+                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line; run `bfcl get` again")
                 row = builder.row(category, entry, answer)
             except datasets.UnusableRowError as error:
                 questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
             yield row
 
         if answers is not None and next(answered, None) is not None:
-            answers.refuse(f"the file has more answers than {questions.label} has questions: get both files again")
+            answers.refuse(f"the file has more answers than {questions.label} has questions; run `bfcl get` again")

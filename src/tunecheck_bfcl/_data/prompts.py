@@ -131,7 +131,7 @@ def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
     """
     path = copy.package / LONG_CONTEXT
     if not path.is_file():
-        raise DataError(f"{path}: long-context rows need this file of BFCL; {_AGAIN}")
+        raise DataError(f"{path}: the file is missing, but long-context rows need it; {_AGAIN}")
 
     constants = {name: value for name, value in read_constants(path).items() if _is_plain(value)}
     if not constants:
