@@ -2,7 +2,7 @@
 
 A guard process kills the process group soon after the parent has closed the pipe of the standard input, even if user
 code hangs. It is forked before the module is imported: with the imports, each page of memory that is written after the
-fork is copied, which takes 50 ms more CPU for a worker.
+fork is copied, which takes a worker about 10 ms more CPU.
 """
 
 import os

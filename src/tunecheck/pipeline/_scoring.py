@@ -370,10 +370,14 @@ def _copy_nested(value: object, depth: int) -> object:
     if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
         return value
 
+    # A call for each text and number would take most of the time.
     if isinstance(value, dict):
-        return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
+        return {
+            key: item if type(item) in SCALAR_TYPES else _copy_nested(item, depth + 1) for key, item in value.items()
+        }
 
-    copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+    items = cast("list[object] | tuple[object, ...]", value)
+    copied = [item if type(item) in SCALAR_TYPES else _copy_nested(item, depth + 1) for item in items]
     return copied if type(value) is list else tuple(copied)
 
 
