@@ -136,7 +136,8 @@ def _abstention_verdict(calls: Sequence[object], result: object, *, calls_wanted
 def _failure(check: object, calls: Sequence[Call], row: Columns, rules: LeaderboardRules) -> RowVerdict | None:
     """Return the verdict on calls that differ from the possible answers, or None if they are right.
 
-    "simple" rows take the row's only function document; other rows find the document by the expected function's name.
+    "simple" rows take the row's first function document (BFCL's rows have one); other rows find the document by the
+    expected function's name.
     """
     documents = _documents(row)
     answers = _expected_calls(row)

@@ -229,7 +229,7 @@ def _js_text(text: str, _: str | None) -> object:
 
 
 def _js_array(text: str, element_type: str | None) -> object:
-    """Return the elements of a JavaScript array, which may contain lists, or the text itself if it is not one."""
+    """Return the elements of a JavaScript array, which may contain lists; strip and return a text that is not one."""
     stripped = text.strip()
     nested = _lists_inside(stripped, 1, "]") if stripped.startswith("[") else None
     if nested:
@@ -281,7 +281,7 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
 
 
 def _js_object(text: str, _: str | None) -> object:
-    """Return the members of a JavaScript object, or the text itself if it is not one."""
+    """Return the members of a JavaScript object; strip and return a text that is not one."""
     stripped = text.strip()
     members = _JS_OBJECT.match(stripped)
     if members is None:
@@ -585,9 +585,9 @@ def _type_fault(
     """Return the error type for a value of the wrong type, and whether the value is a variable's name.
 
     `kind` is the parameter's Python type, and `element_kind` that of a list's elements. The error type is None if the
-    type fits. The leaderboard takes possible values of another type than the definition's
-    for names of variables: for an integer with the possible value "x", the text "x" has a right type. Only the first
-    possible value that is not `""` decides.
+    type fits. The leaderboard takes possible values of another type than the definition's for names of variables: for
+    an integer with the possible value "x", the text "x" has a right type. Only the first possible value that is not
+    `""` decides.
     """
     possible_kind = next((type(answer) for answer in answers if answer != ""), None)
     is_variable = possible_kind is not None and possible_kind is not kind

@@ -56,6 +56,7 @@ def parse_source(source: str, *, java: bool) -> Node:
 
     Raises:
         UnreadableError: The text is too long to be parsed, or is not Unicode.
+        MissingExtraError: The language's grammar is not installed.
     """
     if len(source) > _LONGEST:
         raise UnreadableError(f"the text with calls has {len(source)} characters, but at most {_LONGEST} are read")
@@ -370,9 +371,12 @@ def _constant(match: re.Match[str]) -> bool | None:
 
 
 def source_calls(text: str, language: str) -> Reading:
-    """Return the calls in a Java or JavaScript text, or the problem if it is not a list of calls. Never raises.
+    """Return the calls in a Java or JavaScript text, or the problem if it is not a list of calls.
 
     Brackets and a Markdown fence around the calls are optional. Arguments stay source code.
+
+    Raises:
+        MissingExtraError: The language's grammar is not installed.
     """
     body = text.strip()
     fenced = _FENCE.match(body)

@@ -38,7 +38,7 @@ _CREDENTIALS = re.compile(r"://[^/\s@]+@")
 
 
 def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
-    """Put the data of BFCL into a folder and return the folder's path. A complete copy is left as it is.
+    """Put the data of BFCL into a folder and return the folder's path. Without `source`, a complete copy is kept.
 
     Args:
         to: The folder; by default one in the user's cache, where `bfcl:…` finds it.

@@ -243,7 +243,7 @@ class Volume:
         return directory
 
     def add(self, node: Node, directory: Directory) -> None:
-        """Put a node into a directory."""
+        """Put a node into a directory that has no other entry of its name, or raise SimulatorError without room."""
         directory.contents[node.name] = node
         self._check_change(lambda: directory.contents.pop(node.name))
 
@@ -284,7 +284,7 @@ class Volume:
             raise
 
     def write(self, file: File, content: JSON) -> None:
-        """Replace the content of a file."""
+        """Replace the content of a file, or raise SimulatorError if there is no room for it."""
         old_content, file.content = file.content, content
         self._check_change(lambda: setattr(file, "content", old_content))
 

@@ -408,7 +408,7 @@ def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_cla
     """Return the fare of a flight to book.
 
     Raises:
-        SimulatorError: an airport is not listed, the date does not exist, or there is no such flight.
+        SimulatorError: an airport is not listed, the date does not exist, or there is no such flight or class.
     """
     for place, code in (("departure", travel_from), ("arrival", travel_to)):
         refuse_if(code not in figures()["travel"]["airports"], f"there is no airport {code} to use for {place}")
@@ -425,7 +425,7 @@ def _parse_day(text: str) -> date | None:
 
 
 def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
-    """Return the fare in US dollars for a class and a day, or raise SimulatorError if there is no such flight."""
+    """Return the fare in US dollars for a class and a day. Raise SimulatorError if no such flight or class exists."""
     for start, end, base in figures()["travel"]["fares"]:
         if (start, end) == (travel_from, travel_to):
             return cast("float", base * _fare_factor(travel_date, travel_class))

@@ -4,8 +4,8 @@ BFCL compares the state after each turn, so the state has exactly the values of 
 configuration's `engineState` is `engine_state`, and `_KEPT` values are outside the state. Some answers show a value by
 another name (`_SHOWN_NAMES`).
 
-The engine starts if, in this order, all doors are locked, the brake pedal is pressed, and pressed fully, and the tank's
-level is not negative.
+The engine starts if, in this order, all doors are locked, the brake pedal is pressed, and pressed fully, the tank's
+level is not negative, and the mode is START.
 """
 
 from collections.abc import Mapping
