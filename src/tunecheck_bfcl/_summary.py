@@ -221,11 +221,10 @@ def _weigh_alone(categories: Sequence[str], totals: Mapping[str, int]) -> list[W
 
 
 def _weigh_pooled(categories: Sequence[str], totals: Mapping[str, int]) -> Weights | None:
-    """Return weights by the number of rows in each category, or None if a category was not scored."""
-    rows = [totals.get(category) for category in categories]
-    total = sum(filter(None, rows))
-    # A missing category (None) makes the figure unknown; it does not count as 0.
-    return None if None in rows or not total else {name: Fraction(totals[name], total) for name in categories}
+    """Return weights by the number of scored rows in each category, or None if a category has no scored row."""
+    rows = [totals.get(category, 0) for category in categories]
+    # A category without scored rows makes the figure unknown; it does not count as 0.
+    return {name: Fraction(totals[name], sum(rows)) for name in categories} if all(rows) else None
 
 
 def _mean(parts: Sequence[Weights | None]) -> Weights | None:

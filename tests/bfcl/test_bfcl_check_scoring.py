@@ -110,6 +110,15 @@ def test_a_figure_of_pooled_categories_is_the_share_of_their_rows_to_the_last_di
     assert model.figures("v4")["live"] == right / 1_351
 
 
+def test_a_figure_of_pooled_categories_is_left_out_where_one_has_no_row_that_is_scored(tmp_path: Path) -> None:
+    for category in ("simple", "multiple", "parallel_multiple"):
+        write(tmp_path, [{"id": next(iter(entries(f"live_{category}"))), "result": "none"}], f"live_{category}")
+    write(tmp_path, [{"id": "live_parallel_999-9-9", "result": "none"}], "live_parallel")
+    model = score_one(tmp_path)
+    assert model.categories["live_parallel"].total == 0
+    assert {*model.figures("v3").values(), *model.figures("v4").values()} == {None}
+
+
 def first_values(row: Any) -> list[Row]:
     """Calls with the first of the possible values of each argument that must be given."""
     calls = [(name, options) for call in row["ground_truth"] for name, options in call.items()]
