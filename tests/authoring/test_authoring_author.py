@@ -147,6 +147,7 @@ def test_the_card_says_what_is_covered_and_why_something_is_not(folder: Path) ->
     assert "Functions used: 5 of 7" in card
     assert "`ring_bell`: no result depends on tone" in card
     assert "License" in card
+    assert "| variant | rows |" in card and "| function | calls |" in card
 
 
 def test_the_drawing_has_every_function_and_what_it_gets_from_others(folder: Path) -> None:

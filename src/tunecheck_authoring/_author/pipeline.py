@@ -371,8 +371,8 @@ class AuthorPipeline:
             *(f"* {line}" for line in plain_turns(self.report.plain)),
             "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
             "",
-            *_table("variant", Counter(row.variant for row in rows)),
-            *_table("function", {each: used.functions[each] for each in graph.functions if used.functions[each]}),
+            *_table("variant", "rows", Counter(row.variant for row in rows)),
+            *_table("function", "calls", {name: count for name in graph.functions if (count := used.functions[name])}),
             *_section("Functions that no row uses", _unused_functions(graph, used, rejected)),
             *_section("Rejected", [f"{count:,} {reason}" for reason, count in reasons.most_common(_MOST_LISTED)]),
         ]
@@ -474,6 +474,6 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"* {line}" for line in lines), ""] if lines else []
 
 
-def _table(title: str, counts: Mapping[str, int]) -> list[str]:
-    """Return the Markdown lines of a table with the number of rows by name."""
-    return [f"| {title} | rows |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]
+def _table(title: str, unit: str, counts: Mapping[str, int]) -> list[str]:
+    """Return the Markdown lines of a table with the number of units, such as rows, by name."""
+    return [f"| {title} | {unit} |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]
