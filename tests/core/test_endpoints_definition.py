@@ -171,7 +171,7 @@ def test_an_unknown_reference_is_an_error_of_the_definition(text: str) -> None:
 
 
 def test_a_column_that_a_row_lacks_is_that_rows_error() -> None:
-    with pytest.raises(ValueError, match=r"this row has no value for \$\{data.absent\}"):
+    with pytest.raises(ValueError, match=r"the row has no value for \$\{data.absent\}"):
         render("${data.absent}")
 
 

@@ -270,7 +270,7 @@ async def test_a_failure_is_reported_with_what_to_do(step: Step, name: str, advi
 async def test_a_template_that_needs_a_row_is_reported_too() -> None:
     with FaultServer(lambda *_: answer("ok")) as server:
         report = await check_endpoint(azure_ml(server.url, request={"a": "${data.user}"}))
-    assert "this row has no value for" in "\n".join(report.lines())
+    assert "the row has no value for" in "\n".join(report.lines())
 
 
 KEY = "a-key-of-mine-1234"

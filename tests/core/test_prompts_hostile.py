@@ -50,9 +50,9 @@ def test_splitting_takes_time_linear_in_the_length_of_the_text(piece: str, count
 def test_a_prompt_longer_than_one_may_be_is_an_error() -> None:
     with pytest.raises(PromptRenderError, match=r"^test\.prompty, line 8: the template writes more than 4 MB: "):
         messages("system:\n{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}")
-    with pytest.raises(PromptRenderError, match="more than 4 MB: give it shorter values"):
+    with pytest.raises(PromptRenderError, match="more than 4 MB: pass shorter values"):
         messages("system:\n{{ a }}", a="x" * 5_000_000)
-    with pytest.raises(PromptRenderError, match="more than 4 MB: give it shorter values"):
+    with pytest.raises(PromptRenderError, match="more than 4 MB: pass shorter values"):
         messages("system:\n{{ a }}", a=["x" * 3_000_000] * 2)
 
 

@@ -198,7 +198,9 @@ def test_lists_around_a_file_count_for_its_depth(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
-    assert "line 3: inputs.a: 'x.txt' cannot be read, as" in _error("inputs:\n  a: ${file:x.txt}")
+    assert "line 3: inputs.a: 'x.txt' cannot be read, because the prompt is a text" in _error(
+        "inputs:\n  a: ${file:x.txt}"
+    )
 
 
 def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: Path) -> None:

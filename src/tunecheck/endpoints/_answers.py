@@ -628,11 +628,8 @@ class _StreamedAnswer:
             UnreadableReplyError: the stream is not of chat completions, or ended before the answer was complete.
         """
         if not self.begun and self.has_other_events:
-            raise UnreadableReplyError(
-                "the streamed reply is not a chat completion: check the endpoint's url, or turn off streaming in the "
-                "service",
-                lasting=True,
-            )
+            problem = "the streamed reply is not a chat completion: check the url, or turn off streaming in the service"
+            raise UnreadableReplyError(problem, lasting=True)
 
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("the streamed reply broke off before its end: see the server's log")

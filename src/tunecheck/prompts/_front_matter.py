@@ -57,7 +57,7 @@ class PromptFolder:
             ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
         """
         if self._path is None:
-            raise ValueError(f"{file!r} cannot be read, because a text prompt has no folder: use a prompt file")
+            raise ValueError(f"{file!r} cannot be read, because the prompt is a text, not a file: use a prompt file")
         if self._files_left == 0:
             raise ValueError(f"with {file!r}, the prompt has more than {_MOST_FILES} files: name fewer files")
 
