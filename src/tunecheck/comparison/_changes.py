@@ -47,7 +47,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -> Changes:
-    """Return a metric's changed pairs in the lists of `LISTS`: in each at most `most`, the most changed ones first.
+    """Return a metric's changed pairs in the lists of `LISTS`: at most `most` in each (None: all), most changed first.
 
     A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
     other. A pair is flaky if its trials disagree in a run. All other pairs are changed if their number changed, or if

@@ -131,7 +131,7 @@ class EarlyStopping:
         return outcomes.pop() if len(outcomes) == 1 else "undecided"
 
     def finish(self, answered: Iterable[int], journal: Journal) -> EarlyStop:
-        """Return the decision; if it stopped the run, record in the journal which rows count and which are left.
+        """Return the decision; if it stopped the run, journal which rows count, and which were never requested.
 
         `answered` has the numbers of the rows that were requested before the run was resumed.
         """

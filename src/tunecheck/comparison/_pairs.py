@@ -48,7 +48,8 @@ class Pairing(msgspec.Struct, frozen=True):
     """The pairs of two runs: `base` and `new` have the two items of each pair, in the order of the base.
 
     `only_base` and `only_new` are items without a partner. `by_content` counts pairs with different ids. `by_id_alone`
-    is True if contents could not be compared. `changed` has the ids that both runs have with different content.
+    is True if contents should have been compared, but could not be. `changed` has the ids that both runs have with
+    different content.
     """
 
     base: array[int]

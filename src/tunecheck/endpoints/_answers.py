@@ -63,7 +63,7 @@ def read_answer(value: JSON) -> Completion:
 
         null or a text                                        the text; null is an empty text
         an object with a list of `choices`                    a chat completion
-        an object with a list of `tool_calls`, or `role`      a message of OpenAI
+        an object with `tool_calls`, or `role` and content    a message of OpenAI
         a message of Anthropic, Gemini or Bedrock             a message (found by `message_of` of the formats)
         a list of tool calls                                  these calls, without text
         any other value                                       its JSON text, in which evaluators may find a call

@@ -160,7 +160,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def with_higher_limit(self, limit: int | None) -> ApiFacts | None:
         """Return the facts with `room` at twice the token limit, within 4,096 and 32,768.
 
-        The token limit is `limit`, which was sent, or `room` if that is higher. Return None if it is at the maximum.
+        The token limit is `limit`, which was sent, or `room` if that is higher. Return None if that is 32,768 or more.
         """
         before = max(limit or 0, self.room or 0)
         room = min(_MOST_LIMIT, max(_LEAST_LIMIT, 2 * before))
@@ -189,7 +189,7 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
 
     The first rule that fits decides:
 
-    1. The error's `param` names the parameter, and the error is a refusal or about the answer format.
+    1. The error's `param` names the parameter, and the error is a refusal or the parameter is the answer format.
     2. The error is a refusal, and its message mentions the parameter. If it mentions several, the first one counts.
     3. The message is about answer formats, and the request had one.
     """

@@ -300,7 +300,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def offer_text(self, models: Sequence[str]) -> str:
         """Return a text with the models that the service offers and the one with the nearest name.
 
-        Return "" if the list is empty or contains the definition's model.
+        Return "" if the list is empty or contains the definition's model, or if the definition names no model.
         """
         if not models or self._model is None or self._model in models:
             return ""
@@ -316,8 +316,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def complete(self, request: ChatRequest) -> Completion:
         """Answer a request.
 
-        If the API refuses a parameter, repeat the request without it. If the token limit cut off the reasoning and
-        `may_raise_limit` is set, repeat the request with a higher limit; if that fails, return the answer so far.
+        If the API refuses a parameter, repeat the request without it or with its other name. If the token limit cut off
+        the reasoning and `may_raise_limit` is set, repeat the request with a higher limit; if that fails, return the
+        answer so far.
 
         Raises:
             EndpointError: the call failed, and leaving out a refused parameter cannot help.

@@ -147,7 +147,7 @@ class Redactor:
                 self._echoes[form] = ALL_SECRETS._echoes[form] = None
 
     def learn(self, other: Redactor) -> None:
-        """From now on, also mask the secrets of another redactor."""
+        """From now on, also mask the secrets that another redactor knows now, but not those that it learns later."""
         self._forms |= other._forms
         self._echoes |= other._echoes
 

@@ -91,7 +91,10 @@ class PythonEndpoint(base.Endpoint):
         self._data = dict(definition.data)
 
     async def complete(self, request: base.ChatRequest) -> base.Completion:
-        """Call the function and return its answer; its errors become an EndpointError, a timeout a TimedOutError."""
+        """Call the function and return its answer.
+
+        A timeout raises TimedOutError. Tunecheck's own errors stay, and any other error becomes an EndpointError.
+        """
         state = self._states.here(self._new_state)
 
         async with state.semaphore:

@@ -176,7 +176,10 @@ class EndpointTarget(EndpointTargetBase):
         )
 
     def inputs(self, row: Row) -> JSON:
-        """Return the row's messages, tools and parameters, or the whole row if the endpoint uses more of it."""
+        """Return the row's messages, tools and parameters.
+
+        Return the whole row if the endpoint uses more of it, or if no request can be made from it.
+        """
         if self.endpoint.depends_on_row:
             return dict(row.values)
 

@@ -246,7 +246,6 @@ class HttpTransport:
     aiohttp does not read the environment (its `trust_env` is off), because it would replace the key by a `.netrc`
     password and send http calls to this machine through a proxy. The proxy is found by `proxy_for` instead.
 
-
     Raises:
         ConfigurationError: the environment names certificates that cannot be read.
     """

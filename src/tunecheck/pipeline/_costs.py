@@ -135,7 +135,9 @@ class Spending:
             self.costs[currency, counted].append(cost)
 
     def summary(self) -> dict[str, JSON]:
-        """Return the entry for metrics.json; the cost is null if a count or price is missing, or if currencies differ.
+        """Return the entry for metrics.json.
+
+        The cost is null without calls, if a token count or price is missing, or if currencies differ.
 
         If only token counts are missing, the counted and the estimated cost are listed separately. For example:
 

@@ -243,8 +243,8 @@ class FailedAnswer:
     """The answer of a failed row, as its failing evaluators received it; `codes` are those of their faults.
 
     `response` is the answer, and `reading` has its calls and text. For a conversation, both are those of the last step
-    in the first turn with a fault. `columns` are the target's columns for this answer. `truth` has the calls and text
-    of the ground truth. `prompt` are the texts of the row's messages.
+    in the first turn with a fault, else in the last turn. `columns` are the target's columns for this answer. `truth`
+    has the calls and text of the ground truth. `prompt` are the texts of the row's messages.
 
     `expects_call` is true if the row's kind is `call`, or if a fault says that a call is missing; `expects_text` if the
     kind is `answer`. For a conversation, the kind does not count, because it covers all turns.

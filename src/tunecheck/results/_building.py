@@ -399,8 +399,8 @@ class TableBuilder:
     def _block_fingerprints(self, columns: Columns, count: int) -> Iterable[str]:
         """Return the content fingerprint of each row in a block of `count` rows.
 
-        The fingerprint is the recorded one, or "" if the row has an id and no fingerprint. It is computed for rows
-        without an id, and for rows with answers among their inputs, which are no content.
+        The fingerprint is the recorded one, or "" if the row has a `row_id` and no fingerprint. It is computed for rows
+        without a `row_id`, and for rows with answers among their inputs, which are no content.
         """
         absent: Cells = [UNSET] * count
         is_recorded = [cell is not UNSET for cell in columns.get("row_id", absent)]

@@ -149,7 +149,7 @@ def _foreign(path: Path) -> OpenedRun | None:
 def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
     """Return the run at a path, opened or completed by plug-ins; each gets the result of the one before.
 
-    `opened` is the run so far, or None. Return None if it is None and no plug-in knows the path.
+    `opened` is the run so far, or None. Return None if `opened` is None and no plug-in knows the path.
     """
     for source in plugins.sources():
         opened = source(path, opened)

@@ -309,7 +309,11 @@ class Verified:
 
 
 def verify(run: Run) -> Verified:
-    """Read all files of a run, check them against each other, and return what is damaged; damage raises no error."""
+    """Read all files of a run, check them against each other, and return what is damaged; damage raises no error.
+
+    Raises:
+        ConfigurationError: the event log of a session cannot be read.
+    """
     # Without a manifest, nothing else can be compared.
     try:
         manifest, status = run.manifest(), run.status()

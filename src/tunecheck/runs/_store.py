@@ -408,7 +408,10 @@ def command_of(recorded: JSON) -> str | None:
 
 
 def endpoint_of(manifest: files.RunFile) -> str | None:
-    """Return the name of the endpoint that answered a run, for `tunecheck check`; None if it was a Python function."""
+    """Return the name of the endpoint that answered a run, for `tunecheck check`.
+
+    Return None if a Python function answered, or if the data has the answers.
+    """
     target = manifest.target or {}
     return None if target.get("kind", "function") == "function" else text_or_none(target.get("name"))
 

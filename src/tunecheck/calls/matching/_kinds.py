@@ -208,7 +208,7 @@ class _Quantity:
 def number_of_text(text: str) -> int | float | None:
     """Return the number in this JSON text, or None if it contains anything else; white space around it is ignored.
 
-    Long texts are refused, because a hostile number takes time to read.
+    None also for a text of more than 400 characters, because a hostile number takes time to read.
     """
     if len(text) > 400:
         return None

@@ -242,7 +242,7 @@ class DoctorAnswer:
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """All calls, with arguments decoded (even if they were encoded several times or not at all)."""
+        """The API's calls, else those in the text. Arguments are decoded, also if encoded several times or not at all."""
         called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written_calls]
         return tuple(called) or self.text_reading.calls
 
