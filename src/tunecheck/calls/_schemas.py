@@ -180,7 +180,7 @@ _NONE = ToolDefinitions({})
 
 @functools.lru_cache(maxsize=32)  # most data sets repeat the same few tool sets
 def _read_text(text: str) -> ToolDefinitions:
-    """Read tool definitions from JSON text. The result is cached."""
+    """Read tool definitions from JSON text, cached; raises the ValueError of `_tools_by_name`."""
     return ToolDefinitions(_tools_by_name(text))
 
 

@@ -262,6 +262,9 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
     """Return the comparison of every other run with the base, in the order of the runs.
 
     The p-values are corrected over all runs. The lists of changed rows are still empty.
+
+    Raises:
+        ConfigurationError: a metric, a slice or a guard is not in both runs, or a calibration cannot be read.
     """
     # Each run is compared with the base on its own: two new runs may have different metrics and rows.
     pairs = [*runs.against_base.values()]

@@ -115,7 +115,11 @@ class EarlyStopping:
         return ("item", item) if group is None else ("group", str(group))
 
     def _add_unit(self, unit: Sequence[RowState]) -> bool:
-        """Pass a unit of evaluated rows to the tests; return whether the comparison is decided now."""
+        """Pass a unit of evaluated rows to the tests; return whether the comparison is decided now.
+
+        Raises:
+            RunError: a number is outside its metric's declared range.
+        """
         # Rows that the base lacks are evaluated, too, but add nothing to the tests.
         paired = [(self._base_items[state.row.index], state) for state in unit if state.row.index in self._base_items]
         for test in self._tests:
@@ -266,6 +270,9 @@ class _MetricTest:
 
         `unit` has the base's item of each row, and the row as the new run evaluated it. The means are over the rows
         with a score in both runs. A unit without such rows is no pair.
+
+        Raises:
+            RunError: a number is outside the metric's declared range.
         """
         base_scores = [(self._base_score(item), state) for item, state in unit]
         with_base = [(base, self._new_score(state)) for base, state in base_scores if base is not None]

@@ -488,6 +488,9 @@ def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
     The pieces {"content": "It ra"} and {"content": "ins."} make a message with the content "It rains." The pieces
     {"tool_calls": [{"index": 0, "function": {"name": "get_weather"}}]} and
     {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]} make one call.
+
+    Raises:
+        UnreadableReplyError: a list has too many parts.
     """
     for key, piece in delta.items():
         # An object is complete: its lists are values of the call, not parts of a message.

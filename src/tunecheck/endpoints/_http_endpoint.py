@@ -235,7 +235,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._client.retry_unreachable = False
 
     def _text(self, key: str, definition: Definition) -> str | None:
-        """Return a key's value with environment variables inserted, or None; note the name of a model or deployment."""
+        """Return a key's value with environment variables inserted, or None; note the name of a model or deployment.
+
+        Raises:
+            ConfigurationError: a variable is empty or not set.
+        """
         value = getattr(self.config, key)
         text = None if value is None else masking.insert_env(value, definition.at(key), self._redactor)
         if text is not None and key in ("model", "deployment"):
@@ -252,7 +256,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @abstractmethod
     def _answer(self, reply: JSON) -> Completion:
-        """Return the text, calls and finish reason in a reply."""
+        """Return the text, calls and finish reason in a reply.
+
+        Raises:
+            ValueError: the reply has no readable answer; FilteredError if a content filter stopped the answer.
+        """
 
     @property
     def is_chat(self) -> bool:
@@ -483,7 +491,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {**body, **streaming} if isinstance(body, dict) else body
 
     def _completion(self, reply: JSON) -> Completion:
-        """Return the answer in a reply with echoed secrets masked."""
+        """Return the answer in a reply with echoed secrets masked; raises the errors of `_answer`."""
         return mask_answer(self._answer(reply), self._redactor)
 
 

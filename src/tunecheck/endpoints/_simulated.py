@@ -99,7 +99,11 @@ class SimulatedEndpoint(Endpoint):
         ground_truth: str | None = None,
         latency_ms: float = 0.0,
     ) -> None:
-        """Check the rates; without rates, use those of default_simulated.yaml."""
+        """Check the rates; without rates, use those of default_simulated.yaml.
+
+        Raises:
+            ConfigurationError: a rate is wrong, or has the name of no mistake.
+        """
         self.name = name
         self._seed = seed
         if rates is None:
@@ -126,6 +130,9 @@ class SimulatedEndpoint(Endpoint):
         """Return the row's ground truth or a mistake, drawn from the seed and the row's id.
 
         Tokens are estimated. The latency is drawn, too, but only waited for if the definition sets one.
+
+        Raises:
+            ReplyError: the row has no ground truth.
         """
         # Ids come from data, so they may contain half a surrogate pair, which plain UTF-8 cannot encode.
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
@@ -173,6 +180,9 @@ class SimulatedEndpoint(Endpoint):
         """Return the ground truth, or the ground truth with one mistake, drawn by the rates.
 
         A request without a row gets a fixed text.
+
+        Raises:
+            ReplyError: the row has no ground truth.
         """
         if request.row is None:
             return SimulatedAnswer(text=_NO_ROW)

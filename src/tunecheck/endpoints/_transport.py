@@ -247,7 +247,7 @@ class HttpTransport:
     password and send http calls to this machine through a proxy. The proxy is found by `proxy_for` instead.
 
     Raises:
-        ConfigurationError: the environment names certificates that cannot be read.
+        ConfigurationError: the environment names certificates that cannot be read, or a wrong proxy.
     """
 
     def __init__(

@@ -256,7 +256,11 @@ It matches `; and # first` and `<tool_call>\n1. result = `.
 
 
 def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
-    """Read a text that is completely in backticks. Return False if it contains no call."""
+    """Read a text that is completely in backticks. Return False if it contains no readable call.
+
+    Raises:
+        UnreadableError: some calls can be read, but another one cannot.
+    """
     quoted = _QUOTED.fullmatch(body)
     reading = read_text(quoted["text"]) if quoted else None
     if not reading or not reading.calls:

@@ -471,7 +471,11 @@ class CallShape:
         return self.condition is None or self.condition(item)
 
     def take(self, item: _Object, collector: CallCollector) -> None:
-        """Add the call in an object that `matches` to the collector; of several ids, the innermost counts."""
+        """Add the call in an object that `matches` to the collector; of several ids, the innermost counts.
+
+        Raises:
+            UnreadableError: the call has no name, or its arguments cannot be read.
+        """
         inner, call_id = item, first_of(item, *_IDS)
         for key in self.inside:
             inner = inner[key]

@@ -164,7 +164,11 @@ class TextReader:
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
-        """Collect the calls of a text without reasoning at its beginning. Return False without call or mark."""
+        """Collect the calls of a text without reasoning at its beginning. Return False without call or mark.
+
+        Raises:
+            UnreadableError: a call cannot be read.
+        """
         # With a chosen profile, the marks of other families are text.
         if self.profile:
             return take_marked(body, collector, marks) or _take_unmarked(self.profile, body, collector)
@@ -182,7 +186,11 @@ class TextReader:
         return self._take_among_text(body, collector, marks)
 
     def _take_among_text(self, body: str, collector: CallCollector, marks: Marks) -> bool:
-        """Collect the calls in a fence, inside other text, and after marks. Return False without call or mark."""
+        """Collect the calls in a fence, inside other text, or after marks. Return False without call or mark.
+
+        Raises:
+            UnreadableError: a call cannot be read.
+        """
         # Forms without a mark count only before the first mark: text after it belongs to the call of the mark.
         mark = marks.find_call_mark(body)
         limit = len(body) if mark is None else mark
@@ -197,7 +205,11 @@ class TextReader:
     # -- values: JSON, Python literals, and lists of Python calls
 
     def _take_values(self, body: str, collector: CallCollector) -> int | None:
-        """Collect the calls in the values at the beginning of a text. Return their end, or None without calls."""
+        """Collect the calls in the values at the beginning of a text. Return their end, or None without calls.
+
+        Raises:
+            UnreadableError: a value is a call that cannot be read.
+        """
         end = self._take_value(body, 0, collector)
         while end is not None:
             separator = _BEFORE_NEXT_VALUE.match(body, end)

@@ -159,7 +159,11 @@ class TableBuilder:
             self._evaluator_part(name)
 
     def read(self) -> tables.RunTable:
-        """Read all rows of the run and return its table; call this once."""
+        """Read all rows of the run and return its table; call this once.
+
+        Raises:
+            DataError: a row is damaged.
+        """
         for columns, count in self._blocks():
             self._add_block(columns, count)
 

@@ -128,6 +128,10 @@ def first_screen(run: Run, options: Sequence[str] | None = None, failures: Failu
 
     `options` locate the folder of runs in the next command, such as `--results-dir runs`; by default the run's `place`.
     `failures` are read from the rows if not given.
+
+    Raises:
+        ConfigurationError: the run has not finished, or one of its files cannot be read.
+        DataError: a row is damaged.
     """
     manifest, summary = run.manifest(), run.metrics()
     if failures is None:

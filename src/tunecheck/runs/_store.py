@@ -195,6 +195,9 @@ class Run:
         """Return `finished`, `running`, `interrupted`, `stopped`, `failed`, `killed` or `unknown`.
 
         `killed`: the manifest says running, but no process holds the journal. `unknown`: the manifest has no status.
+
+        Raises:
+            ConfigurationError: `run.json` is missing or damaged, or a later version wrote it.
         """
         status = self.manifest().status or "unknown"
         # A killed process cannot write its end, but the system releases its lock on the journal.

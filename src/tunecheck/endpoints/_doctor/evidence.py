@@ -242,7 +242,7 @@ class DoctorAnswer:
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """The API's calls, else those in the text. Arguments are decoded, also if encoded several times or not at all."""
+        """The API's calls, else those in the text; arguments are decoded, even if encoded repeatedly or not at all."""
         called = [FunctionCall(name, _object(arguments)) for name, arguments in self.written_calls]
         return tuple(called) or self.text_reading.calls
 
