@@ -93,7 +93,9 @@ def check_if_readable(path: Path) -> None:
 
 
 def check_first_record(path: Path) -> None:
-    """Check that an append-only file does not begin with a record of a later version; a missing file passes.
+    """Check that an append-only file does not begin with a record of a later version.
+
+    Missing and damaged files pass.
 
     Raises:
         NewerFileError: a later version wrote it.

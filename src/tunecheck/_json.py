@@ -81,7 +81,7 @@ def loads(text: bytes | str) -> JSON:
 def loads_part(text: bytes, keys: Collection[str]) -> JSON:
     """Read a JSON value. If it is a long object, parse only the values of `keys`, which is faster.
 
-    Its other values stay JSON text (`msgspec.Raw`). A short text is parsed as a whole.
+    Its other values stay JSON text (`msgspec.Raw`). A text of under 2,048 bytes is parsed as a whole.
 
     Raises:
         ValueError: the text is not JSON.

@@ -292,7 +292,7 @@ class Target(UserCalls, ABC):
             return None
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """Return the input and output tokens of an answer, if known; by default, read them from the column `usage`."""
+        """Return the input and output tokens of an answer, None if unknown; by default, read the column `usage`."""
         counts = object_or_empty(output.get("usage"))
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 

@@ -541,8 +541,8 @@ def json_reply(
 class Middleware:
     """The middleware of a server, and the state that its handlers share.
 
-    `requests` counts all requests except health checks, `answers` the answers of the source, and `repeats` the requests
-    with a known idempotency key. `faults` and `refusals` count error replies.
+    `requests` counts all requests except health checks, `answers` those that got an answer, also a repeated one, and
+    `repeats` those with a known idempotency key. `faults` and `refusals` count error replies.
     """
 
     def __init__(self, options: ServerOptions) -> None:

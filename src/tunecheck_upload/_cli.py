@@ -91,7 +91,7 @@ def upload_all(
 ) -> tuple[list[Uploaded], TunecheckError | None]:
     """Upload a run to each destination, also after a failure. Return the finished uploads and the first failure.
 
-    If `again`, a run that was deleted at its destination is created anew.
+    The failure is None if all uploads succeed. If `again`, a run that was deleted at its destination is created anew.
     """
     done: list[Uploaded] = []
     failure: TunecheckError | None = None

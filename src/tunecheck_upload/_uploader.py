@@ -441,7 +441,7 @@ class RunUpload(abc.ABC):
 
     @abc.abstractmethod
     def send(self) -> str | None:
-        """Do the remaining steps, and return the address of the run's page if the service gives it."""
+        """Do the remaining steps, and return the address of the run's page; None if the service does not give it."""
 
     @abc.abstractmethod
     def is_there(self) -> bool:

@@ -297,9 +297,9 @@ def options_of_run(
 def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: declared.Invocation) -> None:
     """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
 
-    `given` are the typed options, `stored` those of the file or run, `trust` is the trust in it. `owner` and `place`
-    name it in the error. For example: `/tmp/team.yaml (outside of this workspace) needs consent to set --judge: type
-    what you accept, or accept all with:  tunecheck … --trust /tmp/team.yaml`
+    `given` are the typed options, `stored` those of the file or run. `trust` is the trust in this source. `owner` and
+    `place` name the source in the error. For example: `/tmp/team.yaml (outside of this workspace) needs consent to set
+    --judge: type the accepted options, or accept all with:  tunecheck … --trust /tmp/team.yaml`
 
     Raises:
         UntrustedError: an option with an effect is neither typed nor trusted.
@@ -319,10 +319,10 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
 
 
 def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
-    """Return True if the value of an option from a file or run needs the user's consent. `trust` is the trust in it.
+    """Return True if the value of an option from a file or run needs the user's consent.
 
-    `typed` is the value in the user's command. No consent is needed if the option has no effect outside of the run's
-    results, if the user typed the option, or if the value is harmless.
+    `typed` is the value in the user's command, `trust` the trust in the file or run. No consent is needed if the option
+    has no effect outside of the run's results, if the user typed the option, or if the value is harmless.
     """
     from tunecheck.endpoints._definition import check_named
     from tunecheck.pipeline import DEFAULT_TIMEOUT_S

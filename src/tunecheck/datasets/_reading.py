@@ -133,7 +133,9 @@ class Dataset:
         return other
 
     def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
-        """Return a data set with only the first rows, or with repeated ids numbered; None and False change nothing.
+        """Return a data set with only the first `limit` rows, and with repeated ids numbered if `number_ids` is true.
+
+        None and False change nothing.
 
         Raises:
             ConfigurationError: the limit is below 1 or too large.

@@ -187,7 +187,7 @@ class FileSource(Source):
 
 
 def excerpt(text: str, position: int) -> str:
-    """Return the 40 characters of the text around a position, quoted, on one line and safe to print."""
+    """Return up to 40 characters of the text around a position, quoted, on one line and safe to print."""
     return ascii(text[max(0, position - 20) : position + 20])
 
 
@@ -216,7 +216,7 @@ class JsonLinesSource(FileSource):
         return self._parse_lines(loads, digest)
 
     def heads(self, digest: Digest | None = None, *, id_column: str = "id") -> Iterator[tuple[int, Record]]:
-        """Yield the records like `records`, but parse only their ids, which is faster."""
+        """Yield the records like `records`, but parse only the ids of lines of 2,048 bytes or more, which is faster."""
         return self._parse_lines(lambda line: loads_part(line, (id_column,)), digest)
 
     def _parse_lines(self, parse: Callable[[bytes], JSON], digest: Digest | None) -> Iterator[tuple[int, Record]]:

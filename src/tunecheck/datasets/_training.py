@@ -229,7 +229,7 @@ def as_tools(value: JSON, key: str) -> list[JSON]:
 
 
 def as_object_list(value: JSON, key: str) -> list[JSON]:
-    """Return the value as a list of objects: it is a list, a single object, the JSON text of either, or None.
+    """Return the objects of a value: a list, a single object or the JSON text of either; none of None or a blank text.
 
     Raises:
         ConversationError: the value has another form.
@@ -323,8 +323,8 @@ def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the messages before the trained part, and those of the trained part.
 
     `asked` is the record's `input`, or else the record itself, and has the `messages`. Without a preferred answer, all
-    messages are the trained part. With one but without a prompt, the beginning that the chosen and the rejected answer
-    share counts as the prompt.
+    messages are the trained part. With a preferred answer but neither messages nor a prompt, the beginning that the
+    preferred and the rejected answer share counts as the prompt.
 
     Raises:
         ConversationError: messages are missing or of another form.

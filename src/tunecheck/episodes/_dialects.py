@@ -159,7 +159,7 @@ class ToolsDialect:
         return list(messages)
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """Offer more functions from this turn on; a turn without messages gets one that announces the functions."""
+        """Offer more functions from this turn on. Return the turn's messages, or one that announces the functions."""
         self.tools = [*(self.tools or ()), *offer.tools]
         # The request has the tools; a model needs a user message to answer.
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]

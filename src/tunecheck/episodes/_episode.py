@@ -499,7 +499,7 @@ def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
 
 
 def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
-    """Yield the events that one turn of an inference log reports: its answers, and a forced end."""
+    """Yield the events that a turn of an inference log reports: `Said` without messages, answers, and a forced end."""
     yield Said()
     for key, value in turn.items():
         if not isinstance(value, list):

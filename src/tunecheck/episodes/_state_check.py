@@ -343,8 +343,9 @@ def _turn_failure(
     """Return the failure after both sides have made the calls of a turn (`number`, from 0); None if the turn is right.
 
     With `final_state_only`, only the state after the last turn counts. Otherwise, a turn with expected calls fails
-    without a call, with a wrong state, or with `missing`, the failure if results are missing. In a turn without
-    expected calls, a call is refused unless the row's settings allow it, and so is a wrong state after allowed calls.
+    without a call, with a wrong state, or with `missing`, the failure if results are missing. A turn without expected
+    calls fails with a call that the row's settings do not allow, or with a wrong state after allowed calls. It is right
+    if the model makes no call in it.
     """
     turn, judging = given.turns[number], given.truth.judging
     calls = [call for step in turn for call in step]

@@ -193,7 +193,10 @@ def calibrate(
 
 
 def _name_of(evaluator: object) -> str:
-    """Return an evaluator's name in the run: its own name, else its main metric's or function's, else "evaluator"."""
+    """Return an evaluator's name in the run: the given text, else the name of its main metric, else its own `__name__`.
+
+    It is "evaluator" if this name is no identifier.
+    """
     if isinstance(evaluator, str):
         return evaluator
 

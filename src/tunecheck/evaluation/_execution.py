@@ -362,7 +362,8 @@ class _Work:
     def finish(self, earlier: JournalReader | None, *, resumed: bool) -> EvaluationResult:
         """Process all rows in the run's folder, which is locked meanwhile, and return the result.
 
-        `earlier` has the recorded results of a run that this one reuses. An error is recorded in the manifest.
+        `earlier` has the recorded results of a run that a new run reuses. A `resumed` run has results in its own
+        journal, and finds its parent's itself. An error is recorded in the manifest.
         """
         if began_here(self.manifest):
             self.execution.facts.recall(self.manifest.api)

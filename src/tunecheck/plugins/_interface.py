@@ -213,7 +213,7 @@ class UploaderLike(Protocol):
         """Raise ConfigurationError before the run if its upload would be refused; `simulated`: no model answers."""
 
     def upload(self, run: Run, *, again: bool = False) -> Any:  # noqa: ANN401 - tunecheck_upload.Uploaded
-        """Upload a run, or the rest after an interrupted upload; with `again`, all of it, if it was deleted there."""
+        """Upload a run, or the rest after an interrupted upload; with `again`, also a run that was deleted there."""
 
 
 class MakeUploader(Protocol):

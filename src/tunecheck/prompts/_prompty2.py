@@ -206,7 +206,7 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
 
 
 def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> dict[str, JSON]:
-    """Return a function in `tools:` as an OpenAI tool; a name of None means that it is a key of the function.
+    """Return a function in `tools:` as an OpenAI tool; if `name` is None, the function's key `name` has the name.
 
     Parameters that are bound to an input are left out, because the model must not set them.
     """
@@ -414,10 +414,10 @@ def _template_settings(front: Front) -> tuple[LanguageName, bool]:
 
 
 def _input(front: Front, item: Property, secrets: Redactor) -> prompt.PromptInput:
-    """Convert a declared property to an input. It is required if it is not optional and has no default.
+    """Convert a declared property to an input. An input is required if it is not optional and has no default.
 
-    The default of an optional input is an empty text if the declaration has none.
-    Values of environment variables in the default are added to `secrets`.
+    The default of an optional input is an empty text if the declaration has none. Values of environment variables in
+    the default are added to `secrets`.
     """
     # A thread is optional unless the file marks it as required; other inputs are required unless marked as optional.
     optional = item.required is False or (item.kind == "thread" and not item.required)

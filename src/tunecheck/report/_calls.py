@@ -281,8 +281,8 @@ def _policy(*, alternatives: bool, ordered: bool) -> MatchPolicy:
 def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
     """Add each fault of an argument to the line that differs at its path, else to the first line of its function.
 
-    Faults that concern a whole call, such as a missing call, are skipped. A line with a fault gets the status
-    "differs", unless it is "moved" or "misnamed".
+    Skip faults that concern a whole call, such as a missing call, and faults of a function without a line. A line with
+    a fault gets the status "differs", unless it is "moved" or "misnamed".
     """
     for fault in faults:
         if fault.code in _WHOLE_CALLS:

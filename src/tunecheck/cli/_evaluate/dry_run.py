@@ -165,7 +165,7 @@ def _add_question(estimated: RunEstimate, target: Target, row: Row, answer_lengt
 
 
 def _add_judgement(spending: Spending, judge: BoundEvaluator, row: Row, answer_length: int | None) -> None:
-    """Add the judge's estimated calls for a row to `spending`; nothing if it would make none or cannot be called.
+    """Add the judge's estimated calls for a row to `spending`; nothing if the row needs no call or cannot be judged.
 
     `answer_length` is the expected number of characters of the row's answer; None if the answer is recorded.
     """

@@ -278,6 +278,8 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
 def each_endpoint(options: Options) -> list[Options]:
     """Return the options of each run: one run per endpoint in the comma-separated list, in order.
 
+    The path of an existing file is one endpoint, even if it has a comma.
+
     Raises:
         ConfigurationError: several endpoints are given with an option for only one run.
     """

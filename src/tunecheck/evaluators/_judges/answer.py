@@ -191,12 +191,12 @@ def place_of(prompt: Prompt) -> str:
 
 
 def _score_key(prompt: Prompt, metric: str) -> str:
-    """Return the answer's key of the score: the metric's name or a usual one, else the only number among the outputs.
+    """Return the answer's key of the score: the metric's name or a usual one, else the only number or boolean output.
 
     A prompt without outputs has the key "score".
 
     Raises:
-        ConfigurationError: no output has such a name, and several outputs or none are numbers.
+        ConfigurationError: no output has such a name, and several outputs or none are numbers or booleans.
     """
     outputs = prompt.outputs
     if not outputs:
