@@ -271,7 +271,7 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 
 
 def merge_turns(turns: Sequence[Verdict]) -> Verdict:
-    """Merge the turns' verdicts: means of numbers, otherwise the last turn's value.
+    """Merge the turns' verdicts: means of numbers and booleans (1 and 0), otherwise the last turn's value.
 
     `evaluation_per_turn` has all values. Texts of a single judge call, such as the model's name, have no merged value.
     A single verdict is returned unchanged; without turns, the verdict is empty.

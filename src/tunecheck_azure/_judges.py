@@ -287,7 +287,11 @@ class AzureJudge(AzureEvaluator):
         return judged
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
-        """Return the prompt's inputs, or a text with the reason why the metric does not apply. NaN becomes None."""
+        """Return the prompt's inputs, or a text with the reason why the metric does not apply.
+
+        For Tunecheck's own prompts, inputs become text; None and NaN become empty. For Azure's prompts, inputs that are
+        None are left out, and NaN becomes None.
+        """
         inputs: dict[str, object] = {}
         for name, value in turn.items():
             # The context stays as it is: only messages have approvals and types of calls to unify.
@@ -342,7 +346,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
 
 
 def _is_intermediate(response: object) -> bool:
-    """Return whether an agent's response ends with a call or a request for approval without a reply.
+    """Return whether an agent's response ends with a call of the type `function_call`, or with a request for approval.
 
     Example: the last message is `{"role": "assistant", "content": [{"type": "function_call", …}]}`.
     """
@@ -647,7 +651,8 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     def _prepare(self, turn: Inputs) -> Inputs | str:
         """Return the prompt's inputs, or the reason why the metric does not apply.
 
-        Calls come from the response if it has any, otherwise from `tool_calls`.
+        Calls come from the response if it has any, otherwise from `tool_calls`. Without both, a response that is text
+        stands for the calls.
         """
         response, definitions = turn["response"], turn["tool_definitions"]
 

@@ -267,7 +267,8 @@ class MemoryTarget(EndpointTargetBase):
         notes: Remarks for the run.
 
     Raises:
-        ConfigurationError: The prompt size is below 1, or the agent keeps the conversation and cannot have one.
+        ConfigurationError: The clock is unknown, the prompt size is below 1, or it is given for an agent that keeps the
+            conversation itself.
     """
 
     tracks_each_call = True

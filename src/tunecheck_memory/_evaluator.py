@@ -130,7 +130,7 @@ class MemoryEvaluator(Evaluator):
         ConfigurationError: An argument is invalid.
 
     Raises, when called:
-        ValueError: The row is no test: its data set or its replies are missing.
+        ValueError: The row is no test: it names no data set, or a value has no JSON form.
         JudgementError, EndpointError: The judge failed.
     """
 
@@ -208,9 +208,9 @@ class MemoryEvaluator(Evaluator):
     def _judge_by_words(self, row: dict[str, Any]) -> tuple[FinishedTest, Verdict, list[dict[str, object]]]:
         """Return the test, its verdict by rules, and the inputs of the judge's questions.
 
-        Without questions, the verdict is final: the rules are sure, or there is no judge. If the rules give no score,
-        the verdict is not applicable. `own_score`, the score by a user's own kind, replaces the rules; if `own_sure` is
-        False, it is not sure. Both are removed from `row`.
+        Without questions, the verdict is final: the rules are sure, there is no judge, or the row lacks an expected
+        text or a reply. If the rules give no score, the verdict is not applicable. `own_score`, the score by a user's
+        own kind, replaces the rules; if `own_sure` is False, it is not sure. Both are removed from `row`.
         """
         own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
         sure = none_if_nan(row.pop("own_sure", None)) is not False

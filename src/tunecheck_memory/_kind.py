@@ -41,7 +41,8 @@ class Wait(
 ):
     """A pause of a test, during which the conversation continues: for tokens, seconds, or a share of the memory span.
 
-    `percentage` is the share in percent, counted from the start of the test.
+    `percentage` is the share in percent, counted from the start of the test. If several are given, the pause ends when
+    all have passed.
     """
 
     tokens: int = 0
@@ -62,7 +63,7 @@ class Say:
     """A message to the agent; the reply to a `question` is scored.
 
     If `register` is True, the test's callback starts with the reply to this message. In isolated mode, `steps` is not
-    continued after this message, as in the GoodAI benchmark: further steps and points are dropped.
+    continued after such a registered message, as in the GoodAI benchmark: further steps and points are dropped.
     """
 
     message: str

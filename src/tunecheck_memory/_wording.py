@@ -219,7 +219,7 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
 
 
 def _merged(shipped: Mapping[str, Any], own: Mapping[str, JSON]) -> dict[str, Any]:
-    """Return the user's own texts, with the shipped ones for those that are missing or empty."""
+    """Return the user's own texts, with the shipped ones for those that are missing or null."""
     return {**shipped, **{name: text for name, text in own.items() if text is not None}}
 
 

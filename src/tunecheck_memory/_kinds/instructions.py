@@ -335,7 +335,7 @@ def _order(random: Random, choices: Sequence[Any]) -> _Values:
 
 
 def _temperature(random: Random, _: Sequence[Any]) -> _Values:
-    """Draw a temperature and a wind speed; it feels some degrees colder for each full `per` of wind speed."""
+    """Draw a temperature and a wind speed; the solution `felt` is some degrees less for each full `per` of wind."""
     per, less = random.choice((5, 10, 20)), random.randint(1, 3)
     temperature, wind = random.randint(2, 25), random.choice((10, 20, 40, 60))
     degrees, felt = f"{less} degree{'s' if less > 1 else ''}", temperature - less * (wind // per)

@@ -631,7 +631,8 @@ def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
 def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
     """Yield the moves of a sentence, each with the places to which it leads or whose position it states.
 
-    A move leads to the first place in it, then after it up to the next move, then to the nearest place before it.
+    A move leads to the first place inside it; else to the first place after it and before the next move; else to the
+    nearest place before it.
     """
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
