@@ -233,7 +233,7 @@ def test_an_evaluator_that_signals_its_process_group_ends_its_worker_only(tmp_pa
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_result_of_300_mb_is_an_error_of_its_row(tmp_path: Path, judges: ModuleType, workers: int) -> None:
     result = run(tmp_path, deadly_rows(3, 1), evaluators={"e": judges.is_huge}, workers=workers)
-    too_large = {"type": "ValueError", "message": "the value of e.text is larger than 16 MB: return less for one row"}
+    too_large = {"type": "ValueError", "message": "the value of e.text is larger than 16 MB: return a smaller value"}
     assert column(result, "error.e") == [None, too_large, None]
 
 

@@ -340,7 +340,7 @@ def test_data_that_changes_after_it_was_checked_is_refused(tmp_path: Path) -> No
     dataset = load_bfcl(f"multi_turn_base?data={tmp_path}")
     dataset.scan()
     (data / "multi_turn_func_doc/math_api.json").write_text("")
-    with pytest.raises(DataError, match="has changed since it was checked"):
+    with pytest.raises(DataError, match="has changed since it was first read"):
         list(dataset.rows())
 
 

@@ -251,7 +251,7 @@ def test_a_run_says_of_itself_which_rows_are_not_independent(tmp_path: Path) -> 
     found, alone = [run(name, None) for name in "ab"], [run(name, "none") for name in "cd"]
     assert taken(compare(*found)) == ("conversation_id", 20)
     assert taken(compare(*alone)) == (None, None)
-    with pytest.raises(ConfigurationError, match="cluster: there is no column 'conversation'; did you mean"):
+    with pytest.raises(ConfigurationError, match="cluster: the data has no column 'conversation'; did you mean"):
         run("e", "conversation")
 
 

@@ -107,7 +107,7 @@ def test_rows_are_refused_when_the_file_changed_after_the_scan(tmp_path: Path) -
     dataset = written(tmp_path, b'{"a": 1}\n')
     dataset.scan()
     (tmp_path / "data.jsonl").write_bytes(b'{"a": 1}\n{"a": 2}\n')
-    with pytest.raises(DataError, match="has changed since it was checked"):
+    with pytest.raises(DataError, match="has changed since it was first read"):
         dataset.rows()
 
 
@@ -116,7 +116,7 @@ def test_rows_end_where_the_file_changes_while_they_are_read(tmp_path: Path) -> 
     rows = dataset.rows()
     assert next(rows).values == {"a": 1}
     (tmp_path / "data.jsonl").write_bytes(b'{"a": 1}\n{"a": 3, "b": 1}\n')
-    with pytest.raises(RunError, match="has changed since it was checked"):
+    with pytest.raises(RunError, match="has changed since it was first read"):
         list(rows)
 
 

@@ -246,7 +246,7 @@ def test_the_command_prices_the_model_of_a_prompt() -> None:
 @pytest.mark.usefixtures("workspace")
 def test_a_judge_that_nobody_asks_is_remarked_upon() -> None:
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["f1_score"], judge="judge")
-    assert "--judge has no effect here: no evaluator calls a model" in prepared(options).remarks()
+    assert "--judge has no effect, because no evaluator calls a model" in prepared(options).remarks()
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["own"], judge="judge")
     assert prepared(options).remarks() == []
 

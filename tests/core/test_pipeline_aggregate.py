@@ -164,7 +164,7 @@ def test_too_many_groups_stop_the_run_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_group_by_of_no_column_says_what_was_meant(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="group_by: there is no column 'langg'; did you mean 'lang'"):
+    with pytest.raises(ConfigurationError, match="group_by: the data has no column 'langg'; did you mean 'lang'"):
         run(tmp_path, [{"out": {}, "lang": 1}], evaluators={"e": echo}, group_by="langg")
 
 

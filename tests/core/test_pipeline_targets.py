@@ -457,7 +457,7 @@ def test_the_data_set_s_group_key_orders_rows_where_the_target_has_none(tmp_path
 def test_a_column_of_the_data_s_defaults_that_is_none_is_refused(key: str, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"session": "a"}\n')
     (tmp_path / "d.yaml").write_text(f"{key}: sesion\n")
-    with pytest.raises(ConfigurationError, match=f"{key}: there is no column 'sesion'; did you mean 'session'"):
+    with pytest.raises(ConfigurationError, match=f"{key}: the data has no column 'sesion'; did you mean 'session'"):
         run(tmp_path, tmp_path / "d.jsonl", target=lambda session: 1, evaluators={"e": lambda response: 1})
 
 

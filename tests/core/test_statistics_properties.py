@@ -341,8 +341,8 @@ def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: paired_binary([1, 0], [1]), r"equally many values, not 2 and 1"),
-        (lambda: paired_scores([1.0], []), r"equally many values, not 1 and 0"),
+        (lambda: paired_binary([1, 0], [1]), r"the same number of values, not 2 and 1"),
+        (lambda: paired_scores([1.0], []), r"the same number of values, not 1 and 0"),
         (lambda: paired_binary([1, 0.5], [1, 0]), r"verdict at position 1 must be true, false, 1 or 0, not 0\.5"),
         (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 cluster labels were given for 2 rows"),
         (lambda: estimate_mean([1.0, 2.0], confidence=95), "confidence must be above 0 and below 1"),

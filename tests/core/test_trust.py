@@ -416,7 +416,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     run = by_somebody_else(begun(home))
     rewrite(run / "run.json", parent=str(other))
     said = " ".join(inside(home, "evaluate", "--resume", run.name).out.split())  # a long path breaks lines
-    assert said.count("another user's run.json names it, so it is not read") == 1
+    assert said.count("another user's run.json names this run, so it is not read") == 1
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config", "judge", "generator"])

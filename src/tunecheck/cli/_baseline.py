@@ -279,7 +279,7 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
             made = f"`tunecheck score {options.against} --evaluators {name}`"
-            raise _error(flag, f"the run has no evaluator {name!r}{hint}; name a run with it, or make one with {made}")
+            raise _error(flag, f"the run has no evaluator {name!r}{hint}; name another run, or the new run of {made}")
 
 
 def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:

@@ -476,7 +476,7 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
             key = f"{name}.{parameter}" if parameter else name
             if key in entries:
                 problem = f"`{option}` has {key!r} twice, as a dotted and as a nested key"
-                raise ConfigurationError(f"{document.where(option)}: {problem}: keep one")
+                raise ConfigurationError(f"{document.where(option)}: {problem}: keep only one of them")
             entries[key] = parameter_value
 
     return entries

@@ -181,7 +181,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
         advice = f"name the new run that `tunecheck score {base.info.id} --evaluators NAME` makes"
-        raise _refusal(base, f"it has verdicts of {own or 'no evaluator'}, but not of {wanted}: {advice}")
+        raise _refusal(base, f"it has no verdict of {wanted} (only of: {own or 'none'}): {advice}")
     return primary if primary in common else default_primary(common, base)
 
 

@@ -237,8 +237,8 @@ class Dataset:
             same = False
 
         if not same:
-            advice = "restore it, or start a new run with --reuse RUN, which sends only new rows to the endpoint"
-            raise error(f"{self._source.label} has changed since it was checked: {advice}")
+            advice = "undo the change, or start a new run with --reuse RUN, which sends only new rows to the endpoint"
+            raise error(f"{self._source.label} has changed since it was first read: {advice}")
 
         self._state = state
 

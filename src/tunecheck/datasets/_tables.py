@@ -94,7 +94,7 @@ class CsvSource(FileSource):
         """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
-            self.refuse(f"a cell has no closing quote or over {MAX_CELL:,} characters: correct it", start)
+            self.refuse(f"a cell has no closing quote or over {MAX_CELL:,} characters: correct this cell", start)
         if "new-line character" in text:
             self.refuse("the file's lines end with carriage returns only: save it with line feeds", end)
         self.refuse(f"the row is not CSV ({text}): write each quote inside a quoted cell twice", end)

@@ -259,11 +259,11 @@ def _tool(value: JSON, key: str) -> JSON:
         value = value["function"]
 
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise ConversationError(f"a function in {key} has no name: add one")
+        raise ConversationError(f"a function in {key} has no name: add the key `name`")
 
     parameters = value.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
-        raise ConversationError(f"the parameters of the function {value['name']!r} must be an object")
+        raise ConversationError(f"the parameters of {value['name']!r} must be an object, not {kind(parameters)}")
     return {"type": "function", "function": {**value, "parameters": parameters}}
 
 

@@ -223,8 +223,8 @@ class EndpointFacts:
             unknown = f"the price of {judges[0] if judges else 'the calls'} is unknown"
             advice = f"write `price:` in the endpoint's definition{', or give --prices FILE' if by_command else ''}"
             if not self.endpoints:
-                unknown, advice = "this run has no endpoint", "leave max_cost out"
-            raise ConfigurationError(f"max_cost needs prices, but {unknown}: {advice}")
+                unknown, advice = "this run has no endpoint", "leave the limit out"
+            raise ConfigurationError(f"--max-cost (max_cost=…) needs prices, but {unknown}: {advice}")
 
     def known(self) -> dict[str, JSON]:
         """Return the known facts by endpoint, in the format of manifests."""

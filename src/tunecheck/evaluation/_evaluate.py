@@ -367,7 +367,7 @@ def _make_target(
 
     if target is None or isinstance(target, Target):
         if mapping:
-            kinds = "only an endpoint or a function as target takes a mapping"
+            kinds = "the target takes a mapping only if it is an endpoint or a function"
             raise ConfigurationError(f"{kinds}: leave {_TARGET_MAPPING} out")
         return target
 

@@ -176,7 +176,7 @@ class Execution:
         names = [evaluator.name for evaluator in self.evaluators]
         # A primary metric is an evaluator's name, or begins with it and a dot: `match` or `match.match`.
         if primary is not None and not any(f"{primary}.".startswith(f"{name}.") for name in names):
-            raise ConfigurationError(f"primary: no evaluator has the metric {primary!r}{did_you_mean(primary, names)}")
+            raise ConfigurationError(f"no evaluator has the primary metric {primary!r}{did_you_mean(primary, names)}")
 
         grouping = [
             *(("group_by", column) for column in self.settings.grouping),
@@ -187,7 +187,7 @@ class Execution:
         for option, column in grouping:
             if column is not None and column not in scan.columns:
                 hint = "; repeat the option for each column" if "," in column else did_you_mean(column, scan.columns)
-                raise ConfigurationError(f"{option}: there is no column {column!r}{hint}")
+                raise ConfigurationError(f"{option}: the data has no column {column!r}{hint}")
 
     def _check_columns(self, columns: frozenset[str]) -> None:
         """Check that columns can be bound to every parameter of the evaluators and of the target.
@@ -436,7 +436,7 @@ class _Work:
             accept = self.execution.settings.accept_damage
             return recorded_results(source, manifest, self.notes, accept_damage=accept, by_row=False)
 
-        why = "another user's run.json names it, so it is not read" if elsewhere else "the run is no longer there"
+        why = "another user's run.json names this run, so it is not read" if elsewhere else "the run is no longer there"
         self.notes.append(f"no results are reused from run {manifest.parent}: {why}")
         return None
 

@@ -501,7 +501,7 @@ def as_output(result: object, name: str) -> Output | Partial:
             continue
 
         if len(dumps(plain_value)) > _MOST_BYTES:
-            raise ValueError(f"the value of {name}.{plain_key} is larger than 16 MB: return less for one row")
+            raise ValueError(f"the value of {name}.{plain_key} is larger than 16 MB: return a smaller value")
 
         output[plain_key] = plain_value
         # A number that is not finite becomes null without an error.

@@ -145,7 +145,7 @@ def differences(base: Floats, new: Floats) -> Floats:
         ValueError: base and new have different lengths.
     """
     if len(base) != len(new):
-        raise ValueError(f"base and new run need equally many values, not {len(base)} and {len(new)}")
+        raise ValueError(f"base and new run must have the same number of values, not {len(base)} and {len(new)}")
 
     # An infinite value may give any change: callers look for it with `problem`, in base and new.
     with numpy.errstate(invalid="ignore", over="ignore"):

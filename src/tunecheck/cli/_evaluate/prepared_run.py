@@ -151,9 +151,9 @@ class PreparedRun:
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
             remarks.append("the data has a column 'response': to score its answers, add --response-column response")
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
-            remarks.append(f"--seed has no effect here: {self.label} is not simulated")
+            remarks.append(f"--seed has no effect, because {self.label} is not simulated")
         if self.options.judge is not None and not any(map(evaluator_choice.asks_models, self.evaluators.values())):
-            remarks.append("--judge has no effect here: no evaluator calls a model")
+            remarks.append("--judge has no effect, because no evaluator calls a model")
         return remarks
 
     def run(self) -> EvaluationResult:
@@ -564,7 +564,7 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
 
     columns = dataset.scan().columns
     if column not in columns:
-        raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")
+        raise ConfigurationError(f"--response-column: the data has no column {column!r}{did_you_mean(column, columns)}")
     # The quoted form also names columns with dots or blanks: `${data['answer v7']}`.
     quote = '"' if "'" in column else "'"
     mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}

@@ -168,7 +168,7 @@ def resolve_output(
         threshold = (bounds[0] + bounds[1]) / 2
     # Any other threshold would pass or fail every row.
     if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
-        raise ConfigurationError(f"threshold of {metric} must be {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
+        raise ConfigurationError(f"the threshold of {metric} must be {bounds[0]:g} to {bounds[1]:g}, not {threshold:g}")
 
     return ResolvedOutput(
         metric=metric,
