@@ -274,8 +274,9 @@ def test_a_checkpoint_that_lost_what_an_earlier_one_had_is_not_praised(
 
 
 def test_all_below_the_decision_is_about_the_run_that_it_names(
-    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    checkpoints: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")  # a narrow terminal: the last command is on a line of its own
     page = tmp_path / "c.md"
     first, best, _ = checkpoints
     said = here(capsys, "compare", *map(str, checkpoints), "--details", "--markdown", str(page)).out
