@@ -98,7 +98,7 @@ def test_a_default_counts_where_no_value_is_given_as_in_azure() -> None:
 def test_a_variable_that_only_the_template_names_is_a_required_input() -> None:
     prompt = make("system:\n{{ b }}{% for x in c %}{{ x }}{% endfor %}{{ a }}", "inputs: {a: }\n")
     assert list(prompt.inputs) == ["a", "b", "c"]
-    with pytest.raises(PromptError, match=r"^test\.prompty: no value is given for b, c: pass one for each input$"):
+    with pytest.raises(PromptError, match=r"^test\.prompty: no value is given for b, c: pass a value for each input$"):
         prompt.render({"a": 1})
 
 

@@ -222,7 +222,7 @@ def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
 
         # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"the rates of mistakes in {answers} add up to {total:g}: lower them to at most 1")
+            raise ConfigurationError(f"the rates of mistakes in {answers} add up to {total:g}: lower the sum to 1")
 
     return checked
 

@@ -223,7 +223,7 @@ class Prompt:
 
         missing = [name for name, item in self.inputs.items() if item.required and name not in values]
         if missing:
-            raise PromptError(f"{self.source}: no value is given for {', '.join(missing)}: pass one for each input")
+            raise PromptError(f"{self.source}: no value is given for {', '.join(missing)}: pass a value for each input")
 
         bound: dict[str, JSON] = {}
         for name, item in self.inputs.items():

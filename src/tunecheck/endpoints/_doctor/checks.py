@@ -385,7 +385,7 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
         return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}, not stop")
 
     of_call = "no complete call was made" if call is None else f"{clean(call.finish_reason)} after a call"
-    of_text = "no text came" if greeting.tool_calls else f"{clean(reason)} after a text"
+    of_text = "the greeting was answered with a call" if greeting.tool_calls else f"{clean(reason)} after a text"
     return Diagnosis("pass", f"{of_call}, {of_text}")
 
 
