@@ -126,7 +126,7 @@ def _evaluate_options(options: JobOptions) -> cli.Options:
     parsed = cli.evaluate.parse("tunecheck evaluate", options.arguments)
     refused = next((name for name in _NOT_IN_A_JOB if name in parsed.given()), None)
     if refused is not None:
-        raise ConfigurationError(f"--{refused.replace('_', '-')}: leave it out, because a job makes a run of its own")
+        raise ConfigurationError(f"--{refused.replace('_', '-')} does not work in a job; leave out this option")
     if options.wheel is not None and not options.wheel.is_file():
         raise ConfigurationError(f"--wheel {options.wheel}: there is no such file; give the path of a wheel")
     if parsed.on is not None:
@@ -399,7 +399,7 @@ def _submit_by_package(job: Path, options: JobOptions) -> str:
     missing = [word for word in ("subscription", "resource_group", "workspace") if getattr(options, word) is None]
     if missing:
         flags = ", ".join("--" + name.replace("_", "-") for name in missing)
-        raise ConfigurationError(f"--submit needs the Azure CLI, or the options {flags}")
+        raise ConfigurationError(f"--submit without the Azure CLI needs {flags}; give these options and --overwrite")
 
     client = MLClient(DefaultAzureCredential(), options.subscription, options.resource_group, options.workspace)
     try:

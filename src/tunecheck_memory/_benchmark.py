@@ -534,7 +534,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
     """
     for name in (definition.title, definition.example):
         if not name.strip(". ") or _UNSAFE & set(name):
-            raise DataError(f"test {definition.id!r}: title or example {name!r} cannot be a file name; rename it")
+            raise DataError(f"test {definition.id!r}: the title or example {name!r} cannot be a file name; rename it")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
 

@@ -48,7 +48,7 @@ def read_test(
     """
     title = none_if_nan(dataset)
     if not isinstance(title, str) or not title.strip():
-        raise ValueError("the column `dataset` must hold the title of a memory test's data set, such as 'Spy Meeting'")
+        raise ValueError(f"the column `dataset` must be a memory data set's title, like Spy Meeting, not {title!r:.60}")
     arguments = _value(row.pop("arguments", None), "arguments")
 
     return FinishedTest(
@@ -80,7 +80,7 @@ def _value(value: object, name: str) -> JSON:
     try:
         return plain(value.tolist() if hasattr(value, "tolist") else value)
     except TypeError as error:
-        raise ValueError(f"the column `{name}` has a value without a JSON form: {error}") from None
+        raise ValueError(f"the column `{name}` has a value that JSON cannot hold: {error}") from None
 
 
 def _as_list(value: object, name: str) -> list[JSON]:
@@ -303,7 +303,7 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
         return Undecided(str(error))
 
     if score is None and kind is None:
-        return Undecided(f"there are no rules for the data set {given.title[:80]!r}")
+        return Undecided(f"there are no scoring rules for the data set {given.title[:80]!r}")
     if score is None:
         return Undecided(f"only a judge can score {given.title}")
     return replace(score, score=min(1.0, max(0.0, score.score)))

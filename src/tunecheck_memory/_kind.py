@@ -311,7 +311,7 @@ class Kind:
 
         A kind with temporal tests implements this method.
         """
-        raise ConfigurationError(f"the class {type(self).__name__} makes temporal tests: define temporal_question()")
+        raise ConfigurationError(f"the class {type(self).__name__} makes temporal tests; add temporal_question()")
 
     def is_over(self, definition: MemoryTest, replies: Sequence[str]) -> bool:
         """Return True if a test with a callback needs no further replies.
@@ -413,7 +413,7 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(
-            f"the kind {kind.name!r} fails with its arguments ({type(error).__name__}: {error}); correct either"
+            f"the kind {kind.name!r} fails ({type(error).__name__}: {error}); correct the kind or its arguments"
         ) from error
 
 

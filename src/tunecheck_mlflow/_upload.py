@@ -645,7 +645,7 @@ def _read_uri(text: str) -> str:
     # The address is written to `upload.json` and printed, so it must not contain a password.
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
-            "the MLflow address has a user or password; use MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD instead"
+            "the MLflow address has a user or password; set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
         )
     return text.strip().rstrip("/")
 

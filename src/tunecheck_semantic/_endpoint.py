@@ -76,7 +76,7 @@ def unpacked_vector(text: str) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(text, validate=True), _NUMBER)
     except (binascii.Error, ValueError):
-        raise UnreadableReplyError("an embedding is not base64 of 32-bit numbers; set encoding_format: float") from None
+        raise UnreadableReplyError("a base64 embedding is invalid; set parameters.encoding_format to float") from None
     return _check_vector(vector)
 
 

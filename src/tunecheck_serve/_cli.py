@@ -75,7 +75,7 @@ def _service(options: ServeOptions) -> local.Service:
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:  # not exactly one is given
-        raise ConfigurationError("choose one: --replay FILE, --simulated DATASET, --service NAME or --evaluator NAME")
+        raise ConfigurationError("give one of --replay FILE, --simulated DATASET, --service NAME and --evaluator NAME")
 
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset works only with --replay; leave out --dataset, or add --replay FILE")

@@ -89,7 +89,9 @@ def test_an_answer_of_another_shape_is_said_to_be_one(fake: Fake, run: Run, monk
     from aiohttp import web
 
     monkeypatch.setattr(fake, "_reserve", lambda asked: web.json_response([{"strange": None}]))
-    with pytest.raises(UploadError, match=r"the service's reply has no usable blobReferenceForConsumption\.blobUri"):
+    with pytest.raises(
+        UploadError, match=r"the service's reply has no usable text in blobReferenceForConsumption\.blobUri"
+    ):
         uploader(fake.project).upload(run)
 
 

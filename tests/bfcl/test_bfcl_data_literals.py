@@ -137,7 +137,8 @@ def test_a_parser_that_is_disturbed_is_tried_again(bfcl_copy: Path) -> None:
 
 
 def test_without_its_file_long_context_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"long_context\.py: the file is missing, but long-.* tunecheck bfcl get"):
+    said = r"long_context\.py: the file is missing, but long-context rows need it; .* tunecheck bfcl get"
+    with pytest.raises(DataError, match=said):
         read_long_context(BfclFiles(tmp_path, tmp_path))
 
 

@@ -81,7 +81,11 @@ def test_points_without_a_most_are_explained(most: int) -> None:
     ("row", "score", "reason"),
     [
         ({**RECALL, "responses": []}, None, f"only a judge can score Delayed Recall; {NO_QUESTION}"),
-        ({**COLOURS, "dataset": "Haiku", "expected": []}, None, f"there are no rules .* 'Haiku'; {NO_QUESTION}"),
+        (
+            {**COLOURS, "dataset": "Haiku", "expected": []},
+            None,
+            f"there are no scoring rules .* 'Haiku'; {NO_QUESTION}",
+        ),
         ({**COLOURS, "expected": [], "own_score": 0.5, "own_sure": False}, 0.5, f"rules are not sure; {NO_QUESTION}"),
     ],
 )
@@ -132,7 +136,7 @@ def test_columns_may_be_json_text_as_csv_files_have_them() -> None:
 
 @pytest.mark.parametrize("dataset", [None, "", 3, ["Colours"], float("nan")])
 def test_a_row_without_a_data_set_is_an_error(dataset: object) -> None:
-    with pytest.raises(ValueError, match="`dataset` must hold the title"):
+    with pytest.raises(ValueError, match="`dataset` must be a memory data set's title, like Spy Meeting, not"):
         MemoryEvaluator()(dataset=dataset, expected=["Red"], responses=["Red"])
 
 

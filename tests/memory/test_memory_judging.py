@@ -169,9 +169,7 @@ def test_a_question_without_a_prompt_says_which_file_to_write(tmp_path: Path) ->
 
 @pytest.mark.parametrize("purpose", ["../secret", "a/b", "", "a b", "a.b"])
 def test_a_question_cannot_name_a_file_elsewhere(purpose: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match="cannot name a question; use letters, digits and _, and begin with no digit"
-    ):
+    with pytest.raises(ConfigurationError, match="must consist of letters, digits and _, and begin with no digit"):
         ask(EndpointJudge(Scripted(), tmp_path), AskJudge(purpose, {}))
 
 

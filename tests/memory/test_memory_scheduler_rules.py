@@ -195,9 +195,7 @@ def test_a_temporal_question_is_worded_when_it_is_asked() -> None:
 
 def test_a_kind_with_temporal_tests_and_no_words_for_their_question_is_told_what_it_lacks() -> None:
     silent = type("Silent", (Kind,), {"title": "Alpha", "name": "alpha"})()
-    with pytest.raises(
-        ConfigurationError, match=r"the class Silent makes temporal tests: define temporal_question\(\)"
-    ):
+    with pytest.raises(ConfigurationError, match=r"the class Silent makes temporal tests; add temporal_question\(\)"):
         run([made_test(silent, "a", Wait(seconds=100), is_temporal=True)], settings())
 
 

@@ -347,7 +347,7 @@ class EvalsUpload(AzureUpload[str]):
             time.sleep(wait_s)
 
         # Its id stays in the record, so a repeated upload waits for the same run.
-        raise self._service.step_error(_COMPLETE, f"its status is still {status}", unsure=True)
+        raise self._service.step_error(_COMPLETE, f"the run's status is still {status}", unsure=True)
 
     def _list_entries(self, step: UploadStep, url: str) -> Iterator[ServiceReply]:
         """Yield the entries of a list of the API, newest first, from at most `_MOST_PAGES` pages."""

@@ -87,7 +87,7 @@ class ServiceReply:
         """Return the text at this path of the body; raise UploadError if it is missing, too long or not printable."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not 0 < len(text) <= _MOST_TEXT or not text.isprintable():
-            reason = f"the service's reply has no usable {'.'.join(map(str, path))}"
+            reason = f"the service's reply has no usable text in {'.'.join(map(str, path))}"
             raise UploadError(self.step, reason, status=self.status, unsure=True)
         return text
 

@@ -113,7 +113,7 @@ class _Passage:
         if len(chosen) < count:
             raise DataError(
                 f"{self.where}: a question needs {count} beginnings of other chapters as wrong options, but there are "
-                f"only {len(chosen)}; add chapters, or in a .jsonl file entries of `others`"
+                f"only {len(chosen)}; add chapters, or entries of `others` in a .jsonl file"
             )
         return chosen
 
