@@ -426,7 +426,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._model_names
 
     def shown_address(self, url: str) -> str:
-        """Return the address for files: as written in the definition if it contains a secret variable."""
+        """Return the address for files: the url as written if a key of `_ADDRESS` refers to a secret variable."""
         return self.config.url if self._hides_address else url
 
     def hide(self, secrets: masking.Redactor) -> None:

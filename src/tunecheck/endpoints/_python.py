@@ -60,8 +60,8 @@ class PythonEndpoint(base.Endpoint):
 
     A run calls the function in a separate process, so that a crash only fails one call. Outside a run, or with
     `--workers 0`, it is called in this process. An async function runs in a separate event loop, a sync function in
-    threads. It returns a text, an OpenAI message (a dict), a list of tool calls, or a Completion. `timeout_s` limits
-    the wait; a sync function continues in its thread after a timeout.
+    threads. The function returns a text, an OpenAI message (a dict), a list of tool calls, or a Completion. `timeout_s`
+    limits the wait; a sync function continues in its thread after a timeout.
     """
 
     kind = "python"

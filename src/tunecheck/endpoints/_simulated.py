@@ -635,7 +635,8 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
         from 1000                         divided by 1000   250000 becomes 250
         from 10; floats and rates from 1  divided by 100    30 becomes 0.3
 
-    Return None for other values, for 0, and for integers below ten (probably counts) unless they are rates.
+    Return None for other values, for 0, for numbers beyond 10**15, and for integers below ten (probably counts) unless
+    they are rates.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
         return None

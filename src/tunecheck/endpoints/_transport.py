@@ -277,7 +277,7 @@ class HttpTransport:
         )
 
     async def send(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-        """Post a body to an address of the service, or get it without a body, and read the whole reply.
+        """Send a POST request with this body, or a GET request if `body` is None, and read the whole reply.
 
         Raises:
             AttemptFailed: no complete reply came.

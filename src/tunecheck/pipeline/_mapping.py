@@ -170,8 +170,8 @@ def make_binder(
 ) -> Binder:
     """Return the binder that builds the arguments of an evaluator or of the target for each row.
 
-    `owner` names the evaluator or target in errors, for example `evaluator 'judge'`. One with `**kwargs` gets every
-    column. With `only_mapped`, optional parameters get a value only if the mapping names them.
+    `owner` names the evaluator or target in errors, for example `evaluator 'judge'`. A callable with `**kwargs` gets
+    every column. With `only_mapped`, `**kwargs` and optional parameters get a column of the data only by the mapping.
     """
     if signature.takes_any:
         # `**kwargs` also takes mapped names that are no parameters: as optional ones (False).
@@ -332,7 +332,7 @@ def bind_evaluator(
     """Prepare a user's evaluator for a run: read its parameters, attributes and fingerprint; instantiate a class.
 
     `target_columns` are the target's columns: None if unknown, empty without a target. With `only_mapped`, optional
-    parameters get a value only if the mapping names them.
+    parameters get a column of the data only by the mapping.
 
     Raises:
         ConfigurationError: the evaluator is not callable, its class cannot be instantiated without arguments, or its

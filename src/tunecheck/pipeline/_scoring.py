@@ -137,8 +137,9 @@ class Signature:
 class Binder:
     """Builds the keyword arguments of one call from a row's data columns and target columns.
 
-    `mapping` has only parameters of the callable. `only_mapped`: optional parameters get a value only if the mapping
-    names them. `owner` names the evaluator or target in errors; binders that differ only in `owner` are equal.
+    `mapping` has only parameters of the callable. `only_mapped`: optional parameters get a column of the data only by
+    the mapping; columns of the target need none. `owner` names the evaluator or target in errors; binders that differ
+    only in `owner` are equal.
     """
 
     signature: Signature

@@ -349,6 +349,7 @@ class WorkerQueue:
             self._slots.append(group.create_task(self._serve_slot(group)))
 
     def close(self) -> None:
+        """Add an end mark: no more rows will be fed."""
         self._entries.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:

@@ -170,7 +170,7 @@ def resume_manifest(run_id: str, before: RunFile, now: RunFile, target: Target |
     If the target's `evaluators_may_change`, evaluators of the same names replace the old ones.
 
     Raises:
-        ConfigurationError: It would not be the same run; the message names each changed part.
+        ConfigurationError: the resumed run would not be the same; the message names each changed part.
     """
     if target is not None and target.evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
         before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)

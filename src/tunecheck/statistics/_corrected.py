@@ -167,8 +167,8 @@ def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
 
     Return None if neither kind of label, pass or fail, is in both sets.
 
-    The sensitivity and the specificity are each tested with Fisher's exact test, two-sided. It sums the tables that
-    are no more likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal
+    The sensitivity and the specificity are each tested with Fisher's exact test, two-sided. The test sums the tables
+    that are no more likely than the observed one: Fisher, "The logic of inductive inference", Journal of the Royal
     Statistical Society 98 (1935), 39-82. The smaller p-value is multiplied by the number of tests (Bonferroni).
     """
     tables = (

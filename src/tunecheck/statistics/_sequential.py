@@ -245,7 +245,8 @@ class EarlyTest:
     def p_value(self) -> float:
         """Return the two-sided p-value of no difference, valid at any stopping.
 
-        It is the walk's if the walk has left its bounds, else the inverse of the capital.
+        If a walk has left its bounds, the p-value is the walk's. Otherwise it is twice the inverse of the larger
+        capital, and with a walk at least 1 − confidence.
         """
         if self._walk is not None and self._walk.p_value is not None:
             return self._walk.p_value
