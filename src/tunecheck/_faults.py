@@ -352,7 +352,7 @@ def _accepted_values(values: JSON) -> str:
 
 
 def _around_difference(expected: str, actual: str) -> tuple[str, str]:
-    """Return both texts as JSON for a message; if one has over 80 characters, both begin 16 before their difference."""
+    """Return both texts as JSON; if one has over 80 characters, both begin at most 16 characters before they differ."""
     start = common_beginning(expected, actual) - _BEFORE_DIFFERENCE
     if start <= 0 or max(len(expected), len(actual)) <= MOST_VALUE:
         return shown_value(expected), shown_value(actual)

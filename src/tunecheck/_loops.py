@@ -606,7 +606,7 @@ class UserLoop:
     ) -> T:
         """Call a function of user code in the user loop; return what it returns, awaited if needed.
 
-        With `threads`, a thread of theirs calls the function, and the loop only awaits what it returns. Exceptions of
+        With `threads`, one of these threads calls the function, and the loop only awaits an awaitable result. Errors of
         the function are raised. `name` identifies the function, to count the loops that its calls have blocked.
 
         Raises:

@@ -47,7 +47,7 @@ class RecordFile:
     """A file of records, open for appending. Only one process can hold it."""
 
     def __init__(self, path: Path, subject: str, *, header: object = None, at_least: int = 0) -> None:
-        """Open or create the file, cut off a torn last line, and lock it; `subject` names its content in errors.
+        """Open or create the file, lock it, and cut off a torn last line; `subject` names its content in errors.
 
         A new file begins with the record `header`, which holds the file's version. `at_least` is the number of records
         that the file is known to have had.
@@ -335,7 +335,7 @@ class Journal(RecordFile):
     """The journal of a running run, open for appending. Only one process can hold it."""
 
     def __init__(self, path: Path, *, at_least: int = 0) -> None:
-        """Open or create the journal, cut off a torn last line, and lock it.
+        """Open or create the journal, lock it, and cut off a torn last line.
 
         `at_least` is the number of records that the journal is known to have had.
 

@@ -103,7 +103,7 @@ class CallContext:
 
     `recorded` has the parts of the answer that an interrupted attempt finished, and `journal` records another part.
     `folder` is the run's folder, in which a target may keep files in a subfolder; `costs` counts each call. Outside of
-    a run, these are None, and nothing is recorded.
+    a run, `journal`, `folder` and `costs` are None, and nothing is recorded.
     """
 
     run_id: str

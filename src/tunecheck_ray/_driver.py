@@ -289,7 +289,8 @@ class ChunkDriver:
     def _in_flight(self, flight: Flight, rest: list[Row]) -> list[Row]:
         """Return the rows that may have been in flight in a lost task.
 
-        These are the answered rows, which were being judged, and the first unanswered ones, also if not reported yet.
+        These are the answered rows, which were being judged, and the first unanswered rows: twice as many as the task
+        calls at once, because the driver may not have read some answers.
         """
         unanswered = [row.index for row in rest if not flight.is_answered(row)]
         first_unanswered = unanswered[: pipeline.UNREAD * self.plan.concurrency]

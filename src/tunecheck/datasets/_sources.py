@@ -396,7 +396,7 @@ class DatasetDefaults:
 
     @property
     def target_places(self) -> dict[str, str]:
-        """The places of these columns for errors, by the same names."""
+        """The places of the entries in `target_mapping` for errors, by the same names."""
         return {name: self.place_of(_TARGET + name) for name in self.target_mapping}
 
     @property

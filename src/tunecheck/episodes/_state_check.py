@@ -258,7 +258,7 @@ class StateCheck:
         If every call of the ground truth fails, the row is not scored.
 
         Example of results: the ground truth's two calls of a turn both return "ok". The model must have got "ok" twice
-        by then, but not from the same functions.
+        by then, from any functions.
         """
         model, truth = Attempt(self.services, given.truth, named=given.named), Attempt(self.services, given.truth)
         unused: Results = Counter()  # the model's results that no call of the ground truth has used up

@@ -195,7 +195,7 @@ def calibrate(
 def _name_of(evaluator: object) -> str:
     """Return an evaluator's name in the run: the given text, else the name of its main metric, else its own `__name__`.
 
-    It is "evaluator" if this name is no identifier.
+    If the name of an object is no identifier, the evaluator is called "evaluator".
     """
     if isinstance(evaluator, str):
         return evaluator

@@ -300,6 +300,8 @@ def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
 def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
     """Yield each expected function with the function that was called instead, or with itself.
 
+    NO_CALL replaces a missing function: (g, NO_CALL) if nothing was called for `g`, (NO_CALL, h) for an additional `h`.
+
     Example: `f` and `g` were expected, `f` and `h` were called. The pairs are (f, f) and (g, h).
     """
     missing, extra = [], []

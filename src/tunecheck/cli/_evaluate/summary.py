@@ -413,7 +413,7 @@ def failures_table(failures: Failures, rows: int) -> views.Table | None:
     """Return a table of why rows failed: causes, serving problems first, then evaluators' reasons and errors.
 
     A row counts under its cause, or without a cause under its evaluators' first reason. None if no row failed. A line
-    has the rows, their share, the title and an example; the advice stands below, once for several causes with the same:
+    has the rows, their share, the title and an example. The advice stands below; causes with equal advice show it once:
 
                   failed because of the model
         1   5.0%    refused  e.g. calendar-3-1
@@ -547,9 +547,9 @@ def _line(label: str, cells: Iterable[str], style: views.Style) -> list[views.Se
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
     """Return the keys of an evaluator's metrics that get a line, the main figure first.
 
-    These are the pass rate, means of graded metrics, and the evaluator's own sums. For example, the keys `match`,
-    `binary_aggregate`, `call_recall`, `scored_count` and `refused_count` of an evaluator with a binary metric `match`
-    give `binary_aggregate`, `call_recall`, and `refused_count` if it is not 0.
+    These are the pass rate, means of graded metrics, and the evaluator's own sums; without any metric, only the pass
+    rate. For example, the keys `match`, `binary_aggregate`, `call_recall`, `scored_count` and `refused_count` of an
+    evaluator with a binary metric `match` give `binary_aggregate`, `call_recall`, and `refused_count` if it is not 0.
     """
     keys = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
 

@@ -443,7 +443,7 @@ def _step_1a(word: str) -> str:
 def _step_1b(word: str) -> str:
     """Shorten `eed` to `ee` if the measure of the rest is above 0; remove `ed` or `ing` if the rest has a vowel.
 
-    Without `ed` or `ing`, the rest is repaired: `hopping` becomes `hop`, `filing` `file`.
+    After `ed` or `ing` is removed, the rest is repaired: `hopping` becomes `hop`, `filing` `file`.
     """
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
