@@ -328,7 +328,7 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: 
     model = Model()
     with pytest.raises(ConfigurationError, match=r"but the price of 'model' \(called by 'judge'\) is unknown"):
         judged(tmp_path, Judge(model), rows("a"), max_cost=1)
-    with pytest.raises(ConfigurationError, match="but this run has no endpoint: leave max_cost out"):
+    with pytest.raises(ConfigurationError, match="but this run has no endpoint: leave the limit out"):
         run(tmp_path, rows("a"), evaluators={"e": lambda response: 1}, max_cost=1)
     assert model.asked == []
 
