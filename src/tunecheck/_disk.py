@@ -84,7 +84,7 @@ def _check_is_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        reason = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        reason = "a link" if stat.S_ISLNK(status.st_mode) else "not a regular file, but a pipe, socket or device"
         raise OSError(errno.EINVAL, f"the path is {reason}: use a regular file", path)
 
 

@@ -51,7 +51,7 @@ def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
     """
     version = content.get(_VERSION, FORMAT_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigurationError(f"{path}: `{_VERSION}` is not a whole number above 0: restore the file from a copy")
+        raise ConfigurationError(f"{path}: `{_VERSION}` is not a whole number above 0: restore the file from a backup")
     if version > FORMAT_VERSION:
         versions = f"{_VERSION} {version}; this version reads at most {FORMAT_VERSION}"
         raise NewerFileError(f"{path}: a newer Tunecheck wrote this file ({versions}): update tunecheck")
@@ -71,10 +71,10 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}; restore the file from a copy") from None
+        raise ConfigurationError(f"{path}: cannot be read: {error}; restore the file from a backup") from None
 
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path}: the file is not a JSON object: restore the file from a copy")
+        raise ConfigurationError(f"{path}: the file is not a JSON object: restore the file from a backup")
     check_version(content, path)
     return content
 

@@ -251,7 +251,7 @@ async def test_an_object_for_an_answer_gets_a_hint() -> None:
         (busy(), "ThrottledError", "lower limits"),
         (failing(504), "TimedOutError", "raise timeout_s"),
         (filtered(), "ContentFilterError", "content policy"),
-        (page(), "ReplyError", "check url: and response:"),
+        (page(), "ReplyError", "check the keys `url` and `response`"),
         (failing(404), "EndpointError", "against the service's own documentation"),
         (RESET, "EndpointError", "against the service's own documentation"),
     ],

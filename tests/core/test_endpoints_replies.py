@@ -96,9 +96,9 @@ async def test_colons_and_halves_of_characters_in_an_answer_change_nothing() -> 
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b'{"result": 1, "result": 2}', r"unusable \(the key 'result' is given twice .*; it begins with: \{"),
-        (b"Bad gateway", r"unusable \(the text is not JSON: Expecting value .*; it begins with: Bad gateway$"),
-        (b"", r"unusable \(the text is not JSON: .*; it is empty$"),
+        (b'{"result": 1, "result": 2}', r"unusable \(the key 'result' is given twice .*; the reply begins with: \{"),
+        (b"Bad gateway", r"unusable \(the text is not JSON: Expecting value .*; the reply begins with: Bad gateway$"),
+        (b"", r"unusable \(the text is not JSON: .*; the reply is empty$"),
     ],
 )
 async def test_the_problem_is_named(body: bytes, problem: str) -> None:

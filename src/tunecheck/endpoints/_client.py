@@ -383,7 +383,7 @@ class Client:
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
             excerpt = f"begins with: {body}" if body else "is empty"
             reason = clean(self.redactor.text(str(error)), 100)
-            problem = f"the reply is unusable ({reason}): check the url and the service; it {excerpt}"
+            problem = f"the reply is unusable ({reason}): check the url and the service; the reply {excerpt}"
             raise UnreadableReplyError(problem) from None
 
 

@@ -298,7 +298,7 @@ class RecordedFile:
         if not isinstance(record, dict):
             raise errors.DataError(f"{place}: a recorded answer must be an object with an answer and an id or messages")
         if not any(key in record for key in self._answer_keys):
-            raise errors.DataError(f"{place}: the recorded answer is missing: add {' or '.join(self._answer_keys)}")
+            raise errors.DataError(f"{place}: the record has no answer: add the key {' or '.join(self._answer_keys)}")
 
         current = _RecordPlace(number, offset, "id" in record)
         for key in _keys(record, place):

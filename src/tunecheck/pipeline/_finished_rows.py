@@ -146,7 +146,7 @@ def read_row(line: bytes, path: Path, number: int, read: Callable[[bytes], JSON]
     except ValueError as error:
         problem = " ".join(str(error).split())
 
-    raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file from a copy")
+    raise DataError(f"{path}: line {number + 1} is damaged ({problem}): restore the file from a backup")
 
 
 # -- verdicts

@@ -323,7 +323,7 @@ class Answers:
 
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (ContentFilterError, "the service works, but its content policy declined the sample question"),
-    (ReplyError, "check url: and response: (the path of the answer in the reply)"),
+    (ReplyError, "check the keys `url` and `response` (the path of the answer in the reply)"),
     (EndpointError, "check url, headers and request against the service's own documentation"),
 )
 
