@@ -77,7 +77,7 @@ def history_text(query: object, *, with_system: bool = False) -> object:
 
     Unless questions and replies alternate, with a question at the beginning and end, return the messages.
     Consecutive messages of one side count as one: [user, user, assistant, tool, assistant, user] has two questions and
-    one reply. A question without text does not count.
+    one reply. Texts are parts of the content: a question without them, also one with a plain text, does not count.
     """
     messages = _messages(query)
 
@@ -243,7 +243,7 @@ def _messages(value: object) -> list[Message]:
 
 
 def _texts(message: Message) -> list[str]:
-    """Return the texts of a message's parts."""
+    """Return the texts of a message's parts; a content that is not a list of parts has none."""
     return [str(part["text"]) for part in _messages(message.get("content")) if "text" in part]
 
 

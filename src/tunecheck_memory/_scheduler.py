@@ -201,7 +201,7 @@ class Scheduler:
             self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 
     def run(self) -> Schedule:
-        """Introduce the agent to the tests, unless they are isolated, then run all tests; yield each effect."""
+        """Introduce the agent to the tests, unless the settings exclude this, then run all tests; yield each effect."""
         settings = self.settings
         if settings.introduce and not settings.isolated:
             yield from self._say(effects.Send("", settings.wording.introduction))

@@ -84,8 +84,8 @@ class Workbench:
         """Return a file's content, which is an input of all later stages.
 
         The file is read if a person edited it or its `inputs` are unchanged; otherwise `make` makes it and it is
-        written. With `merge`, an edited file is made again if its inputs changed, and `merge(old, new)` keeps parts of
-        the old content. `kind` is the type of the content: a struct for a YAML file, a list of structs for a
+        written. With `merge`, an edited file, too, is made again if its inputs changed, and `merge(old, new)` keeps
+        parts of the old content. `kind` is the type of the content: a struct for a YAML file, a list of structs for a
         JSON Lines file.
         """
         path, record = self.folder / file, self._record.stages.get(file)

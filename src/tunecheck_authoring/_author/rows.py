@@ -275,7 +275,7 @@ class VariantBuilder:
         return replace(draft.put(place.at, DraftTurn(request), answer), free_calls=_FREE_CALLS)
 
     def missing_function(self, draft: Draft) -> Draft | None:
-        """Return the draft with a changing function withheld until the next turn.
+        """Return the draft with a function that changes the state withheld until the next turn.
 
         Return None if no function can be withheld.
         """

@@ -521,7 +521,7 @@ def wrong_values(value: JSON, schema: Schema) -> list[JSON]:
     """Return wrong values for an argument that are close to the right one and have its type.
 
     They test whether a row notices a mistake: 8 for 7, `Rome 2` for `Rome`, `["a", "b 2"]` for `["a", "b"]`.
-    Lists and objects with several entries also lose one.
+    Lists and objects with several entries also lose one. Null, and an empty list or object, give no wrong value.
     """
     if isinstance(schema.get("enum"), list):
         # Callers take the first values: another listed value, then a text that is not listed.

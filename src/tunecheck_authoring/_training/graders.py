@@ -103,7 +103,7 @@ def fill_template(template: str, values: Mapping[str, object]) -> str:
     """Return a template with its variables replaced: texts are inserted unchanged, other values as JSON.
 
     Raises:
-        ValueError: A variable has no value.
+        ValueError: A variable is unknown, or has no value.
     """
 
     def text(found: re.Match[str]) -> str:

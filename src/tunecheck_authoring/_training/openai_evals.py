@@ -83,7 +83,8 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
     number, which becomes a part of the row's id.
 
     Raises:
-        ConversationError: The record is neither, or lacks a value that the question's template needs.
+        ConversationError: The record is neither, its tools cannot be read, or it lacks a value that the question's
+            template needs.
     """
     item, sample = record.get("item", record.get("datasource_item")), record.get("sample")
     if not isinstance(item, dict):
@@ -117,7 +118,7 @@ def _evaluator_file(name: str, grader: Grader) -> tuple[str, str]:
     """Return the path and the text of an evaluator's file that is equivalent to a grader.
 
     Raises:
-        ValueError: the grader's template cannot be converted.
+        ValueError, ConfigurationError: the grader cannot be converted.
     """
     if grader.type == "python":
         threshold = 0.5 if grader.pass_threshold is None else grader.pass_threshold
@@ -155,7 +156,8 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     """Return the text of a prompt file that is equivalent to a model grader.
 
     Raises:
-        ValueError: a message would be misread as a block or a role, or has an unknown variable.
+        ValueError: a message would be misread as a block or a role, or has an unknown variable, or the labels, the
+            model or its parameters contain `${`.
     """
     if grader.type == "label_model":
         passing = {*grader.passing_labels}
