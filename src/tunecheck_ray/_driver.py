@@ -367,6 +367,8 @@ def open_runner(address: str | None, options: object, recipe: Callable[[], Execu
 def _check_reachable(address: str) -> None:
     """Refuse an address that does not accept connections, because Ray itself would try for minutes.
 
+    An address without a port, such as `auto`, is not checked.
+
     Raises:
         RunError: There is no connection within five seconds.
     """
@@ -537,8 +539,8 @@ class RayDriver(ChunkDriver):
     def _next_portions(self) -> list[Portion]:
         """Wait briefly for portions, and return those that have arrived.
 
-        A task that falls silent for a long time after its first portion is cancelled. The run is stopped if the actor
-        with the services is lost.
+        A task that sends nothing for `SILENCE_S` seconds after its first portion is cancelled. The run is stopped if
+        the actor with the services is lost.
         """
         # First wait for one stream, then see without waiting which others have items, too.
         streams = {flight.stream: flight for flight in self._flights}

@@ -278,7 +278,8 @@ class Dataset:
         """Read the whole source: count rows, collect column names, check ids and hash the content.
 
         Raises:
-            DataError: there are no rows, too many column names, or an id twice.
+            DataError: there are no rows, too many column names, a row without the declared id, or an id twice although
+                repeated ids are not numbered.
         """
         digest = Digest()
         columns: set[str] = set()

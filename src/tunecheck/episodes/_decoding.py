@@ -145,7 +145,8 @@ def _read_arguments(arguments: object) -> object:
 def _decode_text(text: str, tools: object) -> Reading:
     """Return the calls of a text such as `[cd('docs'), ls()]`, also without brackets, fenced, or in another format.
 
-    A text without a call gives the problem `NO_CALL`, an empty text an empty reading. Never raises.
+    A text without a call gives the problem `NO_CALL`, but an empty text or an empty list an empty reading. Never
+    raises.
     """
     if _NOTHING.fullmatch(text):
         return Reading()

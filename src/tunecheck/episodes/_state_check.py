@@ -4,7 +4,7 @@ The verdict on a conversation is the first that applies:
 
   no_response    the result is no list of turns
   forced_quit    the result has another number of turns than the ground truth
-  no_response    a turn of the result is no list of steps
+  no_response    a turn of the result is neither a list of steps, nor a text or an object (a turn without calls)
   forced_quit    the conversation was ended by force
   (not scored)   the simulators cannot be started, or every call of the ground truth fails
   (passed)       no turn fails by the ground truth, or by one of the row's alternatives
