@@ -277,7 +277,7 @@ MAX_BYTES = 16 << 20
 
 _UNSAFE = frozenset('/\\:*?"<>|\0')
 
-_ADVICE = "give --regenerate to make new definitions, or --reuse to use the existing ones"
+_REUSE = ", or --reuse to use the existing ones"
 
 Mode = Literal["reuse", "regenerate"]
 
@@ -328,11 +328,13 @@ def make_definitions(
         if not stored[data_set.title]
     }
 
+    missing = [title for title, tests in stored.items() if not tests and title not in lacking_texts]
+
     if mode == "regenerate" or not any(stored.values()):
         stored |= _make_anew(configuration, folder, making)
     elif mode is None:
-        _check_record(configuration, folder, lacking_texts)
-    elif missing := [title for title, tests in stored.items() if not tests and title not in lacking_texts]:
+        _check_record(configuration, folder, lacking_texts, "" if missing else _REUSE)
+    elif missing:
         raise ConfigurationError(f"{folder}: data set {missing[0]!r} has no definitions; make them with --regenerate")
 
     definitions = tuple(test for tests in stored.values() for test in tests)
@@ -366,19 +368,20 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
             )
 
 
-def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[str, str]) -> None:
+def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[str, str], reuse: str) -> None:
     """Raise ConfigurationError if the record of stored definitions is missing, unreadable or of another configuration.
 
-    The keys of `left_out` are the titles of data sets that are left out.
+    The keys of `left_out` are the titles of data sets that are left out. `reuse` ends the advice of the errors.
     """
-    missing = f"{folder}: {RECORD}, the record of the definitions, is missing; {_ADVICE}"
+    advice = f"give --regenerate to make new definitions{reuse}"
+    missing = f"{folder}: {RECORD}, the record of the definitions, is missing; {advice}"
     record = plugins.read_object(folder / RECORD, missing)
     record.pop("format_version", None)
     wanted = {title: recipe for title, recipe in _recipes(configuration).items() if title not in left_out}
 
     if difference := _difference(record, wanted):
         raise ConfigurationError(
-            f"{folder}: the definitions were made from another configuration ({difference}); {_ADVICE}"
+            f"{folder}: the definitions were made from another configuration ({difference}); {advice}"
         )
 
 
@@ -388,8 +391,7 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
     Data sets that lack their texts keep their old tests. All tests are made before any is deleted.
     """
     keep = {data_set.title for data_set in _without_texts(configuration, making)}
-    to_make = [data_set for data_set in configuration.data_sets if data_set.title not in keep]
-    new = {data_set.title: _make(data_set, configuration, making) for data_set in to_make}
+    new = {each.title: _make(each, configuration, making) for each in configuration.data_sets if each.title not in keep}
 
     with raise_as(ConfigurationError, folder, "cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
