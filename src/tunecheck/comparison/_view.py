@@ -400,7 +400,7 @@ def _rows_over_runs_table(histories: results.RowsOverRuns, most: int) -> Table:
 
     Example of a row's line over three runs: `row-17  ✗✓~`.
     """
-    counts = [f"{histories.counts['right']:,} right in all", f"{histories.counts['never right']:,} never"]
+    counts = [f"{histories.counts['right']:,} right in all", f"{histories.counts['never right']:,} never right"]
     for outcome in ("fixed", "broken", "back and forth", "flaky"):
         if histories.counts[outcome] or outcome in ("fixed", "broken"):
             counts.append(f"{histories.counts[outcome]:,} {outcome}")

@@ -151,7 +151,7 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
 
     for owner in (str(card.get("owned_by")) for card in cards):
         if owner in _servers().owners:
-            return serving(_servers().owners[owner], f"owned_by: {owner} in its list of models")
+            return serving(_servers().owners[owner], f"the field owned_by ({owner}) in its list of models")
 
     if "llama.cpp" in headers.get("server", ""):
         return serving("llama.cpp", "its header server")
