@@ -19,7 +19,7 @@ HEAD = """# All options
 This page has the help of every command (`evaluate` and `score`: `--help-all`). [The command line](command-line.md)
 shows the commands at work.
 
-* RUN is a run's name, its id, the beginning of its id, its folder, or `last` (the newest run).
+* RUN is a [run's name or id](command-line.md), its folder, or `last`.
 * An endpoint (`--endpoint`, `--judge`, `--writer` …) is a [definition](endpoints.md): a file, or its name in
   `endpoints/`.
 * A *(repeatable)* option takes one value each time. `A,B` stands for several values with commas.
@@ -27,8 +27,6 @@ shows the commands at work.
 * A *gate against a run* is `--no-worse-than` or `--better-than` ([gates](gates.md)).
 * *Dependent rows*, such as the turns of one conversation, form a
   [cluster](comparison-figures.md#rows-that-belong-together).
-
-`python scripts/write_options.py` writes this page from the commands' help.
 """
 ALL = ("evaluate", "score")
 """The commands whose `--help` leaves rare options to `--help-all`."""
