@@ -125,7 +125,7 @@ def test_an_iterable_that_raises_is_one_error_with_its_row() -> None:
         yield {"a": 1}
         raise RuntimeError("no connection\nto the server")
 
-    assert "row 2: its code failed with RuntimeError: no connection to the server" in refusal(broken())
+    assert "row 2: the iterable raised RuntimeError: no connection to the server" in refusal(broken())
 
 
 async def no_rows() -> Any:

@@ -81,7 +81,7 @@ class StreamSource(Source):
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
-                self.refuse(f"its code failed with {type(error).__name__}: {error}", self._last_number + 1)
+                self.refuse(f"the iterable raised {type(error).__name__}: {error}", self._last_number + 1)
 
             self._last_number += 1
             yield self._last_number, copy_row(self, row, self._last_number)

@@ -150,7 +150,7 @@ class Turns:
             calls, text = (reading.calls, reading.text.strip()) if reading.complete_calls else (calls, text)
 
         if not calls and not text:
-            raise self.error("the assistant's message has neither text nor calls: add one of them")
+            raise self.error("the assistant's message has neither text nor calls: add text or calls")
 
         # All turns after a question are counted, so that the number in a row's id is that of its turn.
         self._turn += int(self._asked)
