@@ -253,7 +253,7 @@ class ChunkDriver:
         """Queue the unfinished rows of a lost task again, and yield the error of a row that is given up.
 
         `how` says how the task ended. `died` is true if the process of an isolated row died, false if the whole task
-        was lost. Rows that were in flight in several lost tasks are isolated, to find the one that kills its process.
+        was lost. Rows that were in flight in two lost tasks are isolated, to find the one that kills its process.
         A row is given up if it killed its process in one of its stages, or was in flight in `_MOST_DEATHS` lost tasks.
         """
         rest = flight.rest
