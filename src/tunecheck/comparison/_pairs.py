@@ -315,7 +315,7 @@ def tags_of(value: JSON) -> list[str]:
 
 
 def _tags_of_label(label: str | None) -> list[str]:
-    """Return the slices that a column's label names: each text of a JSON list of texts, else the label itself."""
+    """Return the slices that a column's label names: the texts of a JSON list, else the label itself; none for None."""
     if label is None or not label.startswith('["'):
         return [] if label is None else [label]
     try:

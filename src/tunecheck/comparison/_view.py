@@ -494,7 +494,7 @@ def selection_view(selection: results.Selection, rows: int = 3, *, details: bool
 
 
 def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator[views.Part]:
-    """Yield the page of a selection; `rows` limits the rows shown per outcome, None shows none."""
+    """Yield the page of a selection; `rows` limits the rows per outcome; None leaves their table out."""
     lines: list[Sentence] = [Words(SIMULATED, "warn")] if selection.simulated else []
     lines += _decision_texts(selection.decision)
     if selection.regressed_since not in (None, selection.base):  # if it is the base, the decisions say so

@@ -357,7 +357,7 @@ class Client:
         If the call accepts plain text or empty answers, a body that is not JSON is returned as text or as None.
 
         Raises:
-            UnreadableReplyError: the reply is a web page, no JSON, or too large.
+            UnreadableReplyError: the reply is a web page, a broken stream, no JSON, or too large.
         """
         if reply.is_stream:
             return read_stream(reply.body)

@@ -100,7 +100,7 @@ class RequestTemplate:
         """Return a reference unchanged after checking and noting its name; replace a variable of the environment.
 
         Raises:
-            ConfigurationError: the name is unknown.
+            ConfigurationError: the name is unknown, or the variable is empty or not set.
         """
         reference, name = match[0], match[1]
         if name is None:  # `$${`, which stands for `${` itself

@@ -138,7 +138,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the proxy that the environment sets for this address. Return None if it sets none.
+    """Return the proxy that the environment sets for this address; None if it sets none or excludes the host.
 
     Calls to this machine never go through a proxy.
 

@@ -273,7 +273,8 @@ def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bo
 def _take_lines(body: str, collector: CallCollector) -> bool:
     """Read lines like `f(a=1)`, if the whole text (also one in a fence) or a fence at its end has only calls of tools.
 
-    Return False for any other text, such as text after a fence.
+    After other text, the fence must begin with a call with a named argument. Return False for any other text, such as
+    text after a fence.
 
     Raises:
         UnreadableError: a whole text that begins with a call of a tool cannot be read.

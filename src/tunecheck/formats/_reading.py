@@ -180,7 +180,7 @@ def read_python_calls(text: str) -> Reading:
 
 
 def _read_value(value: object, tools: ToolDefinitions | None, profile: Profile | None) -> Reading:
-    """Return the reading of any value but a text; data becomes its JSON text."""
+    """Return the reading of any value but a text; bytes are read as text, and data becomes its JSON text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"), tools, profile)
 

@@ -418,7 +418,13 @@ def _take_call_list(body: str, opening: re.Match[str], collector: CallCollector)
 
 
 def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
-    """Collect calls without a mark at the start of the body or of code fences. Return False if there is none."""
+    """Collect calls without a mark at the start of the body or of code fences.
+
+    Return False if there is none, or if the profile's family always writes marks.
+
+    Raises:
+        UnreadableError: a call cannot be read.
+    """
     always_writes_marks = profile.marks and profile.sure and not profile.inside
     if always_writes_marks:
         return False

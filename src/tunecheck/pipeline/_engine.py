@@ -396,8 +396,8 @@ class Engine:
     def _make_entry(self, queue: queues.WorkerQueue, state: RowState) -> queues.QueueEntry | None:
         """Return a row's work in a worker queue, or None if none of the queue's evaluators is called on the row.
 
-        An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if its arguments cannot
-        be bound. Verdicts that only the parent run has are journaled again.
+        An evaluator is not called if it has a recorded verdict, which is stored in `state`, or if `_bind` returns no
+        arguments. Verdicts that only the parent run has are journaled again.
         """
         arguments_by_evaluator: list[queues.Arguments] = []  # filled below; the entry and the readings share the list
         # Evaluators that change no arguments share the readings of the row's texts.

@@ -277,7 +277,7 @@ class TableBuilder:
     # -- columns
 
     def _add_keys(self, keys: Iterable[str]) -> None:
-        """Add the new keys of rows, each by its role: an error, an input, or an evaluator's output."""
+        """Add the new keys of rows, each by its role: an error, an input (at most 1,000), or an evaluator's output."""
         output_keys: dict[str, list[str]] = {}
         for key in keys:
             # `inputs.domain` is the input `domain`; `row_id` has no role.

@@ -444,7 +444,8 @@ def _mean(
 ) -> Estimate:
     """Return the estimate of a mean, with its bootstrap interval `bca` if there is one, else with Student's.
 
-    `limits` is the metric's range. `degrees` are the degrees of freedom of Student's t.
+    Equal scores have the interval of `_constant_mean`, and a single cluster has none. `limits` is the metric's range.
+    `degrees` are the degrees of freedom of Student's t.
     """
     n, clusters = len(values), None if groups is None else groups.count
     if is_constant(values):

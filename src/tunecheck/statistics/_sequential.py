@@ -176,7 +176,10 @@ class EarlyTest:
         return "worse" if self._for_worse.logarithm >= self._enough else "undecided"
 
     def _bet_on_margin(self, change: float, margin: float) -> Outcome:
-        """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided."""
+        """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided.
+
+        With a known total, a forecast of the complete run replaces the second bet.
+        """
         # The claim: the mean loss is at most the margin.
         self._for_worse.bet(-change, margin)
         if self._for_worse.logarithm >= self._enough:

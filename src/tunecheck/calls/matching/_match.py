@@ -353,7 +353,10 @@ class _CallPairing:
         return unpaired(range(len(self.expected)), range(len(self.actual)), [*self.pairs, *self.moved])
 
     def _pair_in_order(self) -> Positions:
-        """Pair as many calls of the same function as possible without changing their order."""
+        """Pair as many calls of the same function as possible without changing their order.
+
+        If there are too many calls for that, pair each call with the next one of its function, and add a note.
+        """
         # Rows are expected calls, and columns are actual ones. If `exchanged`, the search takes the actual calls as its
         # rows, so that equally good pairings do not depend on which side is the expected one.
         rows, columns = len(self.expected), len(self.actual)
@@ -422,7 +425,10 @@ class _CallPairing:
         return pairs + [(rows[index], columns[partner]) for index, partner in assign(costs)]
 
     def _pair_by_likeness(self) -> Positions:
-        """Pair the calls that are still open (not paired) and probably differ only by a misspelt function name."""
+        """Pair calls of different functions that are still open (not paired) and count as misnamed.
+
+        The names are similar, or most arguments are right. If there are too many calls, pair none.
+        """
         rows, columns = self._open()
         if not rows or not columns or len(rows) * len(columns) > _MOST_PAIRS:
             return []

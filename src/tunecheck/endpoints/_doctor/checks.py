@@ -39,7 +39,10 @@ _COMMON_FAMILY = "hermes"
 
 
 def _tools_are_shown(answers: Answers) -> Diagnosis:
-    """Check by the number of prompt tokens that the model sees the tools; suggest tools as text otherwise."""
+    """Check by the number of prompt tokens that the model sees the tools; if not, suggest tools as text.
+
+    Warn if the tokens cannot decide, or if the request template has no place for tools.
+    """
     if not answers.sends_tools:
         return Diagnosis(
             "warn",
@@ -73,7 +76,7 @@ def _tools_lengthen_prompt(answers: Answers) -> bool:
 
 
 def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diagnosis:
-    """Return a failure that suggests describing tools in the prompt (`tools: text`), unless the definition does."""
+    """Return a failure, with the advice to describe tools in the prompt (`tools: text`) unless the definition does."""
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
 
@@ -91,7 +94,11 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
 
 
 def _calls_are_parsed(answers: Answers) -> Diagnosis:
-    """Check that some question was answered with a tool call of the API, not with a call in the text or reasoning."""
+    """Check that a question was answered with a call, and that the server left no call in a text.
+
+    Calls in texts pass if they are expected there. Without any call, the failure names a lost or unreadable one. If no
+    call came because the model does not see the tools, the check is skipped.
+    """
     # The order matters: a call in the text is the server's fault, whatever the other answers look like.
     in_text = answers.left_in_text
     if in_text and not answers.as_text:
@@ -238,7 +245,7 @@ def _calls_in_parallel(answers: Answers) -> Diagnosis:
 
 
 def _results_are_understood(answers: Answers) -> Diagnosis:
-    """Check that the answer after a tool result repeats the result and does not call again."""
+    """Check that the answer after a tool result contains the result; a second call in its place is a failure."""
     answer = answers["result"]
     if RIGHT["result"].text in answer.text:
         return Diagnosis("pass", answer.shown())
