@@ -207,7 +207,7 @@ def write_run_files(
     *,
     isolated: bool,
 ) -> tuple[MemorySummary, list[Path]]:
-    """Compute a finished run's figures and write them with the sessions' results; return them and the folders.
+    """Compute a finished run's figures and write them with the sessions' results; return the figures and the folders.
 
     `benchmark` is the folder that gets the results, `repeat` the number of sessions, `usage` the run's usage by
     endpoint.

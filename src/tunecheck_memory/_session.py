@@ -169,7 +169,7 @@ class SessionState:
         self._share = CallsMade()  # of all calls since the last test ended
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
-        """Add an effect with its outcome to the state; return the test's state if this ended a test, else None."""
+        """Add an effect with its outcome to the state; return the state of the test that ended, else None."""
         now = Moment(self.messages, self.tokens, outcome.at_us)
         match effect:
             case effects.Send():

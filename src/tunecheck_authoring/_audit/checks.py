@@ -87,7 +87,7 @@ class Finding:
 
     @property
     def full_text(self) -> str:
-        """Return the text after the call that it is about, if there is one."""
+        """Return the text; if the finding concerns a call, begin with the call and a colon."""
         return f"{self.call}: {self.text}" if self.call else self.text
 
     @property
@@ -662,9 +662,9 @@ def _function_name(item: JSON) -> str:
 def collision(step: episodes.Called, start: object) -> str | None:
     """Return the place in the initial state where a call put a new item over an existing one, or None.
 
-    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. Such an
-    entry hides a mistake in its configuration. For example, `place_order(…)` answers `{"order_id": 7}` and replaces
-    `orders[7]`, because the configuration holds order 7 but starts its counter below it.
+    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. A
+    row with such a call has a mistake in its configuration. For example, `place_order(…)` answers `{"order_id": 7}`
+    and replaces `orders[7]`, because the configuration holds order 7 but starts its counter below it.
     """
     argument_values = {str(value) for value in episodes.leaves(step.call.arguments)}
     answered = [value for value in episodes.leaves(step.result.value) if isinstance(value, (str, int))]

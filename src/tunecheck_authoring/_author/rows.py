@@ -496,8 +496,8 @@ class Trial:
     def _try_question(self, row: files.QuestionLine) -> files.Weakness | None:
         """Return the weakness of a question, or None.
 
-        Its own calls must pass, calls with a mistake must fail, and its words must hold all values. If it has calls, no
-        calls must fail, too.
+        Its own calls must pass, calls with a mistake must fail, and its words must hold all values. If it has calls, an
+        agent that makes no call must fail, too.
         """
         tools = ToolDefinitions.read(row.tools)
         judge = cast("Callable[..., Judge]", find("evaluators", "call_check"))(mode="tools")
@@ -517,8 +517,8 @@ class Trial:
     def _try_conversation(self, row: files.RowLine) -> files.Weakness | None:
         """Return the weakness of a conversation, or None.
 
-        `check` must find nothing, its own calls must pass, wrong calls and no calls must fail, and its words and
-        results must hold all values.
+        `check` must find nothing, its own calls must pass, and its words and results must hold all values. An agent
+        that makes wrong calls or, if the row has calls, no call must fail.
         """
         content = msgspec.to_builtins(row)
         found = next((each for each in findings([content], self._services) if not each.is_remark), None)
@@ -540,8 +540,9 @@ class Trial:
     ) -> files.Weakness | None:
         """Return the first weakness of the row with this id, or None.
 
-        `turns` are the right calls, which must pass; no calls and calls with a mistake must fail. `passes` judges the
-        calls of all turns. `unsaid` yields a weakness for each value that the words lack.
+        `turns` are the right calls, which must pass. Calls with a mistake must fail and, if there are right calls, an
+        agent that makes no call, too. `passes` judges the calls of all turns. `unsaid` yields a weakness for each value
+        that the words lack.
         """
         if not passes(turns):
             return files.Weakness(reason="the ground truth does not pass")

@@ -389,7 +389,7 @@ def _below(pattern: str, step: str) -> str:
 def _is_table(value: Mapping[object, object]) -> bool:
     """True if the keys name items, such as ids, not fields: several items are all objects, or a key is no field's name.
 
-    Such keys are `7`, `Rome`, `north wing` and `a.txt`.
+    Keys that are no fields' names: `7`, `Rome`, `north wing`, `a.txt`.
     """
     if len(value) > 1 and all(isinstance(item, Mapping) for item in value.values()):
         return True

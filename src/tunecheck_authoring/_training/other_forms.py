@@ -123,7 +123,7 @@ def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
 
 
 def _results(turns: Turns, values: list[str]) -> None:
-    """Add the results of consecutive turns. A single one for several calls is divided among them."""
+    """Add the results of consecutive turns. A single result of several calls is divided among the calls."""
     results: list[JSON] = [part for value in values for part in _result_parts(value)]
     if len(results) == 1 and turns.waiting > 1:
         results = _share_value(values[0], turns.waiting)

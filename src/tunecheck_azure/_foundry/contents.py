@@ -231,7 +231,7 @@ def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """Return a criterion for each evaluator's counted metric, which decides pass or fail; it has the evaluator's name.
+    """Return a criterion with the evaluator's name for each evaluator's counted metric, which decides pass or fail.
 
     An evaluator without pass or fail gets one for each of its numbers: "length.words" and "length.weight". Only
     metrics with a column count, because a criterion needs a value for each row.

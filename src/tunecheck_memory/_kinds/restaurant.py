@@ -458,7 +458,7 @@ def _item(is_drink: bool, name: str, number: int | None = None, entry: str = "")
 
 
 def _named_entries(text: str, names: Mapping[int, str]) -> list[int]:
-    """Return the numbers of the menu's entries that a text names, in its order, then of those it calls "number 14".
+    """Return the numbers of the menu's entries that a text names, in the text's order, then numbers such as "no. 14".
 
     `names` are the entries' names by number. Each word of the text names at most one entry.
     """

@@ -65,7 +65,7 @@ class SpyMeeting(Kind):
         return scripted_test(self, example, [opening, *told], [read_line("meaning of the messages")], expected)
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score a third for each understood message; words of messages that were not sent take a third away.
+        """Score a third for each understood message. Words of messages that were not sent take away a third in all.
 
         One such word is forgiven if all messages are understood. The rules are sure only if all messages are understood
         without such a word, or if the reply declines and understands none.

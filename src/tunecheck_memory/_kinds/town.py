@@ -62,7 +62,7 @@ class TownPoint(NamedTuple):
     y: float
 
     def moved(self, way: TownPoint, times: int = 1) -> TownPoint:
-        """Return the point that a way leads to from here, if it is gone this many times."""
+        """Return the point that is reached from here by going a way this many times."""
         return TownPoint(self.x + times * way.x, self.y + times * way.y)
 
 
