@@ -198,7 +198,7 @@ class FailedRows:
     def _failed_turn(self, row: Values) -> int:
         """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
 
-        A conversation that was cut off failed in its last turn.
+        If this turn comes after the last one that the model answered, the last answered turn counts.
         """
         verdicts = [reader.read(row) for reader in self._verdicts]
         faults = (fault for verdict in verdicts if verdict.word == "fail" for fault in verdict.faults)

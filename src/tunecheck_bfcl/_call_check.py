@@ -398,7 +398,7 @@ class CallCheckEvaluator(Evaluator):
             language: the language of the arguments' values: "python", "java" or "javascript".
             declared: the function documents with that language's types, if `functions` has other types.
             category: BFCL's category, if the row is one of BFCL's.
-            error: the conversation target's error, which replaces a result.
+            error: the conversation target's error, which counts as the answer if there is no `result`.
         """
         if check == "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="the row has several turns")

@@ -264,10 +264,10 @@ def request_findings(dialogue: Dialogue) -> Iterator[AuditFinding]:
 
 
 def _find_unanswered(dialogue: Dialogue, turn: int, asked: str) -> Iterator[AuditFinding]:
-    """Yield a finding if a clause of the turn begins with the verb of an offered function that is not called.
+    """Yield a finding if a clause of the turn asks for an offered function that is not called, by its verb and noun.
 
-    Verbs of functions that only read are ignored, and so is a turn whose calls change the state. `asked` has the user's
-    words in the turn.
+    Verbs of functions that only read are ignored. A turn gets no finding if its calls change the state, or if it has no
+    calls and the next turn has some. `asked` has the user's words in the turn.
     """
     calls = dialogue.of_turn(turn)
     # Without calls in this turn, the agent may ask back, and the next turn makes the call.

@@ -326,8 +326,8 @@ class _Walk:
     def _argument(self, function: Function, name: str, found: Sequence[Atom], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
-        `found` are the values in the session's results and state. Avoid the texts that the call uses already
-        (`used_texts`): two cities must differ.
+        `found` are the values in the session's results and state. A value that the user gives avoids the texts that the
+        call uses already (`used_texts`): two cities must differ.
         """
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)

@@ -459,7 +459,7 @@ class MirrorFolder:
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.
 
-        A file that has another size than the parts fetched so far is moved aside: it was continued here, too.
+        A file of another size than the parts shipped or fetched so far is moved aside: it was continued here, too.
         """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         current = self._stat(name)
