@@ -326,7 +326,7 @@ def _verdict_rows(path: Path, category: str) -> Rows:
     for name, value in _unique_records(path, JsonLinesSource(path).records(), category):
         valid = value.get("valid")
         if not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: `valid` of row {name[:100]!r} must be true, false or null; score the rows again")
+            raise DataError(f"{path}: `valid` of row {name[:100]!r} must be true, false or null; repeat `bfcl score`")
         reason = None if valid else _reason(value.get("error_type"), value.get("message"))
         rows[name] = (valid, reason, None)
     return rows
@@ -389,7 +389,7 @@ def _unique_records(path: Path, lines: Iterable[tuple[int, Record]], category: s
     for number, value in lines:
         name = value.get("id")
         if not isinstance(name, str):
-            raise DataError(f"{path}, line {number}: `id` must be text; correct the line")
+            raise DataError(f"{path}, line {number}: `id` must be text, not {name!r:.60}; correct the line")
         name = row_id(name, category)
         counts[name] += 1
         unique_id = name if counts[name] == 1 else f"{name} ({counts[name]})"

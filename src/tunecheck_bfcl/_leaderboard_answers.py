@@ -408,7 +408,7 @@ class CallSignature:
         """Return the schema of a parameter, or raise UnusableAnswerError if it is not an object."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
-            raise UnusableAnswerError(f"`properties` of {self.name}: {value_text(parameter, 60)} must be an object")
+            raise UnusableAnswerError(f"`properties` of {self.name} has no object for {value_text(parameter, 60)}")
         return schema
 
 

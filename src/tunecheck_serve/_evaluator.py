@@ -135,7 +135,7 @@ def _columns(data: JSON) -> Mapping[str, JSON]:
         BadRequestError: the data is not an object.
     """
     if not isinstance(data, dict):
-        raise BadRequestError("`data` must be an object with `item` (the row) and `sample` (the answer)")
+        raise BadRequestError(f"`data` must be an object with `item` (row) and `sample` (answer), not {data!r:.60}")
 
     item, sample = (part if isinstance(part, dict) else {} for part in (data.get("item"), data.get("sample")))
     # Foundry puts the text of the model's answer here.

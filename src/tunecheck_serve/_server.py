@@ -100,7 +100,7 @@ def chat_question(body: bytes) -> Asked:
     asked = read_object(body)
     # Each row has one recorded or simulated answer, so there is no second choice.
     if asked.get("n") not in (None, 1):
-        raise BadRequestError("`n` must be 1, because this server returns one choice per request")
+        raise BadRequestError(f"`n` must be 1, not {asked['n']!r:.60}: this server returns one choice per request")
 
     model, options = asked.get("model"), asked.get("stream_options")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
@@ -143,7 +143,7 @@ def read_object(body: bytes) -> dict[str, JSON]:
     except ValueError as error:
         raise BadRequestError(f"the request's body is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise BadRequestError("the request's body must be a JSON object")
+        raise BadRequestError(f"the request's body must be a JSON object, not {value!r:.60}")
     return value
 
 
@@ -183,7 +183,7 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
 def _objects(value: JSON, field: str) -> list[dict[str, JSON]]:
     """Return the value as a list of objects, or raise BadRequestError, which names the field."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise BadRequestError(f"`{field}` must be a list of objects")
+        raise BadRequestError(f"`{field}` must be a list of objects, not {value!r:.60}")
     return cast("list[dict[str, JSON]]", value)
 
 

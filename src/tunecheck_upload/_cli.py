@@ -74,7 +74,7 @@ def open_uploaders(options: DestinationOptions, project: str | None, *, allow_si
         ConfigurationError: --foundry is given without a project, or a destination is wrong.
     """
     if options.foundry is not None and project is None:
-        raise ConfigurationError("--foundry works only with --project PROJECT; in evaluate, it needs --upload, too")
+        raise ConfigurationError("--foundry works only with --project PROJECT; with `evaluate`, also give --upload")
 
     uploaders: list[UploaderLike] = []
     if project is not None:

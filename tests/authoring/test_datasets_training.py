@@ -137,7 +137,8 @@ def test_a_file_is_converted_into_the_folder_of_data_sets(cwd: Path, capsys: pyt
 
 def test_a_file_of_another_form_is_told_which_it_is(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"'conversations' must be a list of turns\); the file is a chat training file: use --from"
+        DataError,
+        match=r"'conversations' must be a list of turns, not None\); the file is a chat training file: use --from",
     ):
         convert(written(tmp_path, CHAT), forms()["sharegpt"], tmp_path / "rows.jsonl")
 

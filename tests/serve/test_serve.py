@@ -77,13 +77,13 @@ async def test_a_bare_text_is_what_the_user_says(recorded: ChatSource, started: 
         (b"{", "the request's body is not JSON"),
         (b"\xff", "the request's body is not JSON"),
         (b"[" * 100_000, "the request's body is not JSON"),
-        ([1], "the request's body must be a JSON object"),
-        ({}, "`messages` must be a list of objects"),
+        ([1], "the request's body must be a JSON object, not [1]"),
+        ({}, "`messages` must be a list of objects, not None"),
         ({"messages": []}, "`messages` must contain at least one message"),
-        ({"messages": ["hello"]}, "`messages` must be a list of objects"),
+        ({"messages": ["hello"]}, "`messages` must be a list of objects, not ['hello']"),
         ({"messages": asking("talk"), "tools": {}}, "`tools` must be a list of objects"),
         ({"messages": asking("talk"), "functions": [1]}, "`functions` must be a list of objects"),
-        ({"messages": asking("talk"), "n": 2}, "`n` must be 1"),
+        ({"messages": asking("talk"), "n": 2}, "`n` must be 1, not 2: this"),
     ],
 )
 async def test_a_bad_request_is_told_why(recorded: ChatSource, started: Starter, body: Any, complaint: str) -> None:

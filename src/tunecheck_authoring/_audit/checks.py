@@ -530,9 +530,8 @@ class EntryCheck:
                 yield self._finding("default_configuration", f"initial_config has no entry for the simulator {name}")
 
         for name in self.config.keys() - self._classes.keys():
-            yield self._finding(
-                "unused_configuration", f"initial_config names the simulator {name[:100]!r}, which the row lacks"
-            )
+            problem = f"initial_config names the simulator {name[:100]!r}, which the row lacks"
+            yield self._finding("unused_configuration", problem)
 
     def _check_held_out(self) -> Iterator[Finding]:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""

@@ -162,7 +162,7 @@ def _edit(name: str, text: str) -> dict[str, JSON]:
     except ValueError as error:
         raise ConfigurationError(f"the row {name}, as edited in the review, is not JSON: {error}; correct it") from None
     if not isinstance(row, dict):
-        raise ConfigurationError(f"the row {name}, as edited in the review, must be a JSON object")
+        raise ConfigurationError(f"the row {name}, as edited in the review, must be a JSON object, not {row!r:.60}")
     return row
 
 

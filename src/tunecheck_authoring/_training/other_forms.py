@@ -65,7 +65,7 @@ def sharegpt_rows(record: Record, number: int) -> list[Record]:
     """
     conversation = record.get("conversations")
     if not isinstance(conversation, list):
-        raise ConversationError("'conversations' must be a list of turns")
+        raise ConversationError(f"'conversations' must be a list of turns, not {conversation!r:.60}")
 
     columns = {key: value for key, value in record.items() if key not in _CONVERSATION}
     turns = Turns(f"sharegpt-{number}", as_tools(record.get("tools"), "'tools'"), columns)
@@ -111,14 +111,14 @@ def _add_all(turns: Turns, items: Iterable[JSON], *, trained: bool) -> None:
 def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
     """Return the role, the text and the weight (None if missing) of a turn, or raise ConversationError."""
     if not isinstance(turn, dict):
-        raise turns.error("the turn must be an object with 'from' and 'value'")
+        raise turns.error(f"the turn must be an object with 'from' and 'value', not {turn!r:.60}")
 
     name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
     if not isinstance(name, str) or name not in _ROLES:
         raise turns.error(f"the speaker {str(name)[:60]!r} is unknown{did_you_mean(str(name)[:60], _ROLES)}")
 
     if not isinstance(value, str):
-        raise turns.error("the turn's 'value' must be text")
+        raise turns.error(f"the turn's 'value' must be text, not {value!r:.60}")
     return _ROLES[name], value, turn.get("weight")
 
 
@@ -178,7 +178,7 @@ def xlam_rows(record: Record, number: int) -> list[Record]:
     """
     query, answers = record.get("query"), as_object_list(record.get("answers"), "'answers'")
     if not isinstance(query, str) or not query.strip():
-        raise ConversationError("'query' must be a non-empty text")
+        raise ConversationError(f"'query' must be a non-empty text, not {query!r:.60}")
 
     reading = read_calls(answers)
     if reading.problem is not None or len(reading.calls) != len(answers):
@@ -214,7 +214,7 @@ def _with_schema(tool: JSON) -> JSON:
     required: list[JSON] = []
     for name, declared in parameters.items():
         if not isinstance(declared, dict):
-            raise ConversationError(f"the parameter {name[:100]!r} in 'tools' must be an object")
+            raise ConversationError(f"the parameter {name[:100]!r} in 'tools' must be an object, not {declared!r:.60}")
         kind, optional, _ = str(declared.get("type", "")).partition(", optional")
         properties[name] = {key: value for key, value in declared.items() if key != "type"} | _schema(kind)
         if not optional and "default" not in declared:
@@ -336,7 +336,7 @@ def _turns(chat: str, *, system_length: int) -> Iterator[tuple[str, str]]:
     roles, texts = parts[::2], parts[1::2]
 
     if before.strip() or roles[:1] == ["FUNCTION RESPONSE"]:
-        raise ConversationError("'chat' must begin with USER: or ASSISTANT:")
+        raise ConversationError(f"'chat' must begin with USER: or ASSISTANT:, not {chat.strip()[:40]!r}")
     # Each assistant turn may become a row that repeats the whole chat before it.
     if len(roles) * (len(chat) + system_length) > MAX_GROWTH:
         raise ConversationError(f"'chat' is too long (its rows exceed {MAX_GROWTH >> 20} MiB); split the conversation")

@@ -145,7 +145,7 @@ class Restaurant(Kind):
 
     def score(self, given: FinishedTest) -> Score | None:
         """Raise UndecidedError, because a visit counts its points itself while it runs; this test has none."""
-        raise UndecidedError("the row has no `points`, which only a run counts; run the restaurant test again")
+        raise UndecidedError("the row has no `points`, which the restaurant test counts while running; run it again")
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return an empty script: the messages depend on the replies."""
