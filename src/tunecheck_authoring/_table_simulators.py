@@ -234,7 +234,7 @@ class Resources(TableSimulator):
         Resources that `config` lacks have no records. `long_context` has no effect.
 
         Raises:
-            DataError: a resource is unknown, or its records are no list of objects, each with a key.
+            DataError: a resource is unknown, its records are no list of objects with keys, or the only one no object.
         """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._highest_numbers: dict[str, int] = dict.fromkeys(self.resources, 0)
@@ -244,7 +244,8 @@ class Resources(TableSimulator):
                 raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}; remove that entry")
             records = [content] if self.resources[name].key is None else content
             if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-                raise DataError(f"initial_config.{name} must be a list of objects, one for each record")
+                form = "a list of objects" if records is content else "an object, its only record"
+                raise DataError(f"initial_config.{name} must be {form}, not {content!r:.60}")
             for record in cast("list[Record]", records):
                 self._store(name, copy_json(record))
 

@@ -12,10 +12,10 @@ import yaml
 from tests.authoring_parts import calls_of, lines, passes
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, FunctionCall
+from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
 from tunecheck.simulators import Backend, Backends
-from tunecheck_authoring import write_simulator
+from tunecheck_authoring import Resources, write_simulator
 
 CLINIC = Path(__file__).with_name("clinic.yaml").read_text("utf-8")
 
@@ -253,3 +253,21 @@ def test_the_way_from_an_openapi_file_to_a_scored_endpoint_is_as_the_docs_tell(f
     (run,) = (folder / "eval_results").iterdir()
     metrics = json.loads((run / "metrics.json").read_text())["metrics"]
     assert metrics["multi_turn_state.binary_aggregate"] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "content", "complaint"),
+    [
+        ("id", {"id": 1}, "must be a list of objects, not {'id': 1}"),
+        ("id", [1], "must be a list of objects, not [1]"),
+        (None, [{"open": True}], "must be an object, its only record, not [{'open': True}]"),
+    ],
+)
+def test_records_of_another_form_are_refused_with_the_right_form(
+    key: str | None, content: object, complaint: str, tmp_path: Path
+) -> None:
+    tables = tmp_path / "shop.tables.json"
+    tables.write_text(json.dumps({"resources": {"door": {"key": key}}, "actions": {}}))
+    shop = type("Shop", (Resources,), {"tables": tables})
+    with pytest.raises(DataError, match=re.escape(f"initial_config.door {complaint}")):
+        shop().load({"door": content})
