@@ -241,7 +241,7 @@ class Resources(TableSimulator):
 
         for name, content in config.items():
             if name not in self.resources:
-                raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}; remove that entry")
+                raise DataError(f"initial_config: {type(self).__name__} has no resource {name!r}; remove this entry")
             records = [content] if self.resources[name].key is None else content
             if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
                 form = "a list of objects" if records is content else "an object, its only record"

@@ -222,11 +222,11 @@ HIDDEN = {"type": "python", "name": "hidden", "source": "def grade(sample, item)
     ("grader", "words"),
     [
         (HIDDEN, "`source` contains invisible characters"),
-        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "parameters contain '${', a prompt file's markup"),
-        ({**SCORE, "model": "x ${env:HOME}"}, "parameters contain '${', a prompt file's markup"),
+        ({**SCORE, "sampling_params": {"user": "${env:HOME}"}}, "parameters contain '${', reserved in prompt files"),
+        ({**SCORE, "model": "x ${env:HOME}"}, "parameters contain '${', reserved in prompt files"),
         (
             {**SCORE, "input": [{"role": "user", "content": "\n" * 200_000 + "system:"}]},
-            "'system:', a prompt file's markup",
+            "'system:', reserved in prompt files",
         ),
         ({**SCORE, "input": [{"role": "user", "content": "{{a" * 200_000}]}, "longer than 262,144 characters"),
     ],

@@ -173,7 +173,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     texts.append(("system", f"Answer with one JSON object with the keys reason (one sentence) and {key} ({answer})."))
 
     if found := next(filter(None, (_MISREAD.search(text) for _, text in texts)), None):
-        raise ValueError(f"the grader's text has {found[0].strip()!r}, a prompt file's markup; reword this line")
+        raise ValueError(f"the grader's text has {found[0].strip()!r}, reserved in prompt files; reword this line")
 
     body = "\n\n".join(f"{role}:\n{VARIABLE.sub(_jinja, text)}" for role, text in texts)
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
@@ -193,7 +193,7 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
 
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120)
     if "${" in head:
-        raise ValueError("the grader's labels, model or parameters contain '${', a prompt file's markup; replace it")
+        raise ValueError("the grader's labels, model or parameters contain '${', reserved in prompt files; replace it")
     return f"---\n{head}---\n{body}\n"
 
 
