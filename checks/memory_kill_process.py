@@ -28,6 +28,7 @@ LATE = (
     "aiohttp",
     "yaml",
     "tunecheck.endpoints._chat",
+    "tunecheck_memory._agent_endpoint",
     "tunecheck_memory._agents",
     "tunecheck_memory._evaluator",
     "tunecheck_memory._judging",

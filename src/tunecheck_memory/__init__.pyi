@@ -1,7 +1,7 @@
 """The public names of this package and the modules that define them; `__init__.py` loads them on first use."""
 
+from ._agent_endpoint import MemoryAgentEndpoint as MemoryAgentEndpoint
 from ._agents import (
-    MemoryAgentEndpoint as MemoryAgentEndpoint,
     RememberingAgent as RememberingAgent,
     StatefulEndpoint as StatefulEndpoint,
     StatefulReply as StatefulReply,

@@ -118,5 +118,5 @@ class _Calls:
 
 def finished_judges(endpoint: Endpoint) -> dict[str, PromptyEvaluator]:
     """Return the judges of finished tests: one for each prompt of the shipped kinds, by the prompt's name."""
-    names = sorted({kind.judge_prompt for kind in shipped_kinds().values()})
+    names = sorted({kind.judge_prompt for kind in shipped_kinds()})
     return {name: PromptyEvaluator(prompt_file(name), endpoint, name) for name in names}

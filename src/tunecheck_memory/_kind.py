@@ -19,12 +19,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck.plugins import JSON, Candidate, Trust, did_you_mean, discover, find, load, load_offer, plain
+from tunecheck.plugins import JSON, Candidate, Extension, Trust, did_you_mean, discover, find, load, load_offer, plain
 from tunecheck_memory.plugin import PLUGIN
 
 if TYPE_CHECKING:
@@ -417,21 +417,26 @@ def make_kind(kind: type[Kind], arguments: Mapping[str, JSON]) -> Kind:
         ) from error
 
 
+# The plain titles that differ from the kind's name: Key-Value Pairs, and a title in the GoodAI benchmark.
+_OTHER_TITLES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "conflictingpersonalinfo"}
+
+
 def shipped_kind(title: str) -> type[Kind] | None:
     """Return the shipped kind with this title or name ("Spy Meeting", "spy_meeting"), or None if there is none."""
-    return shipped_kinds().get(plain_title(title))
+    plain = plain_title(title)
+    extension = _extensions_by_title().get(_OTHER_TITLES.get(plain, plain))
+    return None if extension is None else cast("type[Kind]", extension.load())
 
 
 @lru_cache(maxsize=1)
-def shipped_kinds() -> Mapping[str, type[Kind]]:
-    """Return the shipped kinds by the plain forms of their names and titles, such as "spymeeting".
+def _extensions_by_title() -> Mapping[str, Extension]:
+    """Return the loaders of the shipped kinds by the plain forms of their names, such as "spymeeting"."""
+    return {plain_title(name): extension for name, extension in PLUGIN.own_kinds[GROUP].items()}
 
-    One kind has another title in the GoodAI benchmark, and is found by that title, too.
-    """
-    loaded = [extension.load() for extension in PLUGIN.own_kinds[GROUP].values()]
-    kinds = [kind for kind in loaded if isinstance(kind, type) and issubclass(kind, Kind)]
-    by_title = {plain_title(text): kind for kind in kinds for text in (kind.name, kind.title)}
-    return by_title | {"conflictingpersonalinformation": by_title["conflictingpersonalinfo"]}
+
+def shipped_kinds() -> list[type[Kind]]:
+    """Return all shipped kinds, which loads their modules."""
+    return [cast("type[Kind]", extension.load()) for extension in PLUGIN.own_kinds[GROUP].values()]
 
 
 def plain_title(title: str) -> str:

@@ -19,7 +19,7 @@ PLUGIN = Plugin(
     panels={"timeline": Extension("tunecheck_memory._panel:TIMELINE_PANEL", "How a run's tests were interleaved.")},
     endpoints={
         "memory_agent": Extension(
-            "tunecheck_memory._agents:MemoryAgentEndpoint", "An agent with its own memory, served over HTTP."
+            "tunecheck_memory._agent_endpoint:MemoryAgentEndpoint", "An agent with its own memory, served over HTTP."
         )
     },
     own_kinds={
