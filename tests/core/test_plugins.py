@@ -313,6 +313,14 @@ def test_its_benchmark_is_evaluated_by_its_evaluator(fresh: Environment) -> None
     assert (result["rows"], result["metrics"]["greets.binary_aggregate"]) == (2, 1.0)
 
 
+def test_its_option_prints_a_line_or_a_fact(fresh: Environment) -> None:
+    words = ("evaluate", "--dataset", "greetings:all", "--response-column", "answer", "--find-person")
+    assert fresh.tunecheck(*words, "Ada").splitlines().count("Ada: greeted") == 1
+    assert json.loads(fresh.tunecheck(*words, "Eve", "--json"))["found"] is False
+    assert "--find-person is empty" in fresh.tunecheck(*words, "", exit_code=2)
+    assert "--find-person PERSON" in fresh.tunecheck("evaluate", "--help-all")
+
+
 def test_its_command_runs(fresh: Environment) -> None:
     assert fresh.tunecheck("greetings", "show", "bob") == "My name is Bob. Say hello.\n"
     assert "show  Print the benchmark's rows." in fresh.tunecheck("greetings", "--help")
@@ -339,7 +347,7 @@ def test_it_is_listed_with_what_it_brings(fresh: Environment) -> None:
     listed = json.loads(fresh.tunecheck("plugins", "--json"))
     (brings,) = (each["brings"] for each in listed["plugins"] if each["name"] == "greetings")
     named = {kind: [each["name"] for each in brought] for kind, brought in brings.items()}
-    others = {"datasets": ["greetings"], "evaluators": ["greets"], "panels": ["greetings"]}
+    others = {name: ["greetings"] for name in ("datasets", "options", "panels")} | {"evaluators": ["greets"]}
     assert named == {"commands": ["greetings show"], **others}
 
 

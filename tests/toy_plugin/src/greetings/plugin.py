@@ -9,5 +9,6 @@ PLUGIN = Plugin(
     commands={"greetings show": Extension("greetings.commands:show", "Print the benchmark's rows.")},
     datasets={"greetings": Extension("greetings.rows:load_greetings", "People to greet: `greetings:all`.")},
     evaluators={"greets": Extension("greetings.evaluator:GreetsByName", "The answer greets a person by name.")},
+    options={"greetings": Extension("greetings.options:GreetingsOptions", "`evaluate --find-person`.")},
     panels={"greetings": Extension("greetings.panel:GREETINGS_PANEL", "The people whom the model greeted.")},
 )
