@@ -17,7 +17,7 @@ PLUGINS = sorted(path.name for path in SOURCE.glob("tunecheck_*"))
 
 COMPUTED = {
     "tunecheck._lazy",  # the names of a package's own stub file
-    "tunecheck.endpoints._python",  # a function that a user's definition names
+    "tunecheck.endpoints._function_process",  # a function that a user's definition names
     "tunecheck.plugins._interface",  # what plug-ins register
 }
 """Modules of the core that import a module by a name in a variable."""
