@@ -167,7 +167,7 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
     """
 
     def fits(part: object) -> bool:
-        """Return True if the part can be converted to `kind`."""
+        """Return True if `part`, the value with all or some of its entries, can be converted to `kind`."""
         try:
             convert_value(part, kind)
         except msgspec.ValidationError:

@@ -331,7 +331,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     """Return whether a mapping is a complete configuration of Azure or OpenAI, or an endpoint's definition.
 
     Examples: `{"azure_deployment": "gpt", "azure_endpoint": "https://…"}`, `{"api_key": "…", "model": "gpt"}`, and
-    `{"kind": "openai", …}`. A `type` must fit the keys.
+    `{"kind": "openai", …}`. If there is a `type`, it must be `azure_openai` for Azure's keys and `openai` for OpenAI's.
     """
     if "kind" in config:  # the definition of an endpoint
         return True

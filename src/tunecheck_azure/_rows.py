@@ -296,7 +296,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
             pass_rates[f"{name}.{PASS_RATE}"] = round(values.count("pass") / len(values), 2)
 
         rates |= _detail_rates(column, values)
-        # A label has only its rate, but a severity has its rate and a mean.
+        # A label gets only its rate; a severity (`…_score`) also gets a mean.
         has_only_rate = rate is not None and not key.endswith("_score")
         if not has_only_rate and not key.endswith(_WITHOUT_MEAN) and (mean := _mean(values)) is not None:
             metrics[column] = mean

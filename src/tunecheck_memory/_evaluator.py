@@ -41,7 +41,7 @@ def read_test(
 ) -> FinishedTest:
     """Return a row's columns as a finished test; a column may hold a value, its JSON text, or nothing.
 
-    `row` holds `arguments`, and the lists of texts that `FinishedTest` has under the same names.
+    `row` may have `arguments`, and the lists of texts `questions`, `since_question` and `script`.
 
     Raises:
         ValueError: The row names no data set, or a column's value has no JSON form.

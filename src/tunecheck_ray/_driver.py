@@ -138,7 +138,7 @@ class ChunkDriver:
         """Journal portions until no row is left.
 
         Raises:
-            RunError: The run was stopped.
+            BaseException: the reason that `stop` got, for example a RunError; finished work is in the journal.
         """
         async for portion in self.portions():
             try:

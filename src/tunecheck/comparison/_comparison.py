@@ -181,7 +181,8 @@ class Pairs(Result, frozen=True):
     """How two runs' rows were paired.
 
     `only_in_base` and `only_in_new` have the ids of rows without a partner, `other_content` the ids that both runs have
-    with different content. Rows with the same value of the column `cluster` form one of the `clusters`.
+    with different content. `by_id_alone` is True if contents should have been compared, but could not be. Rows with the
+    same value of the column `cluster` form one of the `clusters`.
     """
 
     paired: int

@@ -48,8 +48,8 @@ class Pairing(msgspec.Struct, frozen=True):
     """The pairs of two runs: `base` and `new` have the two items of each pair, in the order of the base.
 
     `only_base` and `only_new` are items without a partner. `by_content` counts pairs with different ids. `by_id_alone`
-    is True if contents should have been compared, but could not be. `changed` has the ids that both runs have with
-    different content.
+    is True if contents should have been compared, but could not be; with `pair_by` "id" it is False. `changed` has
+    the ids that both runs have with different content.
     """
 
     base: array[int]
@@ -64,8 +64,9 @@ class Pairing(msgspec.Struct, frozen=True):
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' rows: by id and content, then by content; or with `pair_by` "id" by id alone.
 
-    Rows are also paired by id alone if a row has no known content. The same holds if the runs come from different
-    programs, both have ids of their own, and no row has an equal id and content.
+    Rows are also paired by id alone in two cases: a row has no known content, or different programs made the runs. In
+    the second case, both runs must have ids of their own, and no row may have an equal id and content. The result's
+    `by_id_alone` marks only these two cases.
 
     Raises:
         NothingPairsError: no item of one run is in the other.

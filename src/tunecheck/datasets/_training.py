@@ -322,9 +322,9 @@ def chat_rows(record: Record, number: int) -> list[Record]:
 def _messages(record: Record, asked: Record) -> tuple[list[JSON], list[JSON]]:
     """Return the messages before the trained part, and those of the trained part.
 
-    `asked` is the record's `input`, or else the record itself, and has the `messages`. Without a preferred answer, all
-    messages are the trained part. With a preferred answer but neither messages nor a prompt, the beginning that the
-    preferred and the rejected answer share counts as the prompt.
+    `asked` is the mapping that may have `messages`: the record's `input`, or else the record itself. Without a
+    preferred answer, all messages are the trained part. With a preferred answer but neither messages nor a prompt, the
+    beginning that the preferred and the rejected answer share counts as the prompt.
 
     Raises:
         ConversationError: messages are missing or of another form.

@@ -337,8 +337,8 @@ class BenchmarkDialect(ABC):
         """Return the dialect that describes functions and reads calls in text, as the benchmark does.
 
         `offer` has the functions, `wording` the prompt texts, and `profile` the model family's call format, if known.
-        With `exact`, calls are read exactly as the benchmark does. Otherwise calls in other formats are read as well,
-        and written in the benchmark's format.
+        With `exact`, calls are read exactly as the benchmark does. Otherwise the dialect may also read calls in other
+        formats, and converts them to the benchmark's format.
         """
 
 

@@ -271,7 +271,7 @@ class RunsPlan(Protocol):
         """Process all rows.
 
         Raises:
-            RunError: The run was stopped.
+            BaseException: the error that stopped the run.
         """
 
     def stop(self, reason: BaseException) -> None:
@@ -297,7 +297,8 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     At the end, close all of `closing` in that loop and restore the working folder. `show` is called with the progress.
 
     Raises:
-        RunError: The run was stopped, by an error or by Ctrl-C.
+        BaseException: the error that stopped the run, such as RunInterruptedError after Ctrl-C. A second Ctrl-C may
+            raise KeyboardInterrupt.
     """
     stopper = _Stopper(engine)
     folder = Path.cwd()
@@ -305,7 +306,8 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
 
     try:
         if _is_loop_running():
-            # A notebook's stop button interrupts this thread, and asyncio's signal handler would wait for its loop.
+            # The signal of a notebook's stop button reaches this thread. A signal handler of asyncio would run only in
+            # the notebook's loop, which `wait` blocks.
             with _interruptible(stopper):
                 threading.Thread(target=call.run, name="tunecheck-run", daemon=True).start()
                 wait([call])

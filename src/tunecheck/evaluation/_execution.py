@@ -96,7 +96,8 @@ class Execution:
 
         Raises:
             ConfigurationError: A check failed; no call was made and nothing was written.
-            RunError: The run was stopped; its journal has the finished work.
+            RunError: The run was stopped; its journal has the finished work. Other errors that stop a run, such as
+                SystemExit, are raised unchanged (see `stopped_by`).
         """
         scan = self.dataset.scan()
         self.check(scan)

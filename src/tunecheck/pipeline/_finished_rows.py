@@ -296,7 +296,7 @@ class VerdictReader:
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
         """Return the faults of a failed row: those that the evaluator or judge listed, else a single general one.
 
-        The general one is `below_threshold`, or `own` if the evaluator gives a reason or no threshold.
+        The general one is `below_threshold` if there is a threshold but no reason, else `own`.
         """
         faults = read_faults(row.get(self.properties))
         if not faults and isinstance(differences := row.get(self.differences), list):

@@ -263,8 +263,9 @@ class JournalReader:
     def _add_record(self, record: _Record, index: int, offset: int) -> None:
         """Add the offset of a row's answer, part of an answer, or error; ignore answers if they are not reused.
 
-        `record.k` is the record's kind, `record.h` the hash of its inputs, `index` the row's index. The places of
-        failures are kept only for this session, whose records begin at the offset `_since`.
+        `record.k` is the record's kind, `record.h` the hash of its inputs, `index` the row's index. With `by_row`,
+        answers are found by row, else by this hash. The places of failures are kept only for this session, whose
+        records begin at the offset `_since`.
         """
         if record.k == "answer" and self._reads_answers:
             self._answers.add(record.h, _Place(offset, index))

@@ -114,7 +114,7 @@ class _Pages:
         return [known[name] for name in names]
 
     def _make_page(self, runs: list[Run]) -> bytes:
-        """Return the report of the first run against the others; reuse the last one if no file has changed."""
+        """Return the report of the first run against the others; reuse the last one if runs and files are the same."""
         asked = [*map(_stamp, runs)]
 
         # A report is a file, so it is written to a folder of its own and read back.

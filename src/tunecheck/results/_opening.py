@@ -211,7 +211,7 @@ def _run_folder(run: Run) -> OpenedRun:
 
 
 def _limit_note(run: Run, manifest: RunFile) -> str | None:
-    """Return a note if the run has a `--limit`, because it may be the newest of a name by mistake; else None."""
+    """Return a note if the run has a `--limit`, because the newest run of a name may be a short trial; else None."""
     limit = object_or_empty(recorded_values(manifest.command)).get("limit")
     if limit is None:
         return None

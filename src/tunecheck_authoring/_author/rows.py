@@ -367,9 +367,9 @@ class VariantBuilder:
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """True if the agent can know a value without being told.
 
-        The value occurred before. Otherwise, a value that an edge took from the state must be the only one of its kind
-        there, and a value without an edge must be in the initial state. `place` is the turn in which the user gives the
-        value of the parameter `name`.
+        It can if the value occurred before. Otherwise, a value with an edge is known if the state has no second value
+        of its kind, and a value without an edge is known if the initial state mentions it. `place` is the turn in which
+        the user gives the value of the parameter `name`.
         """
         argument = place.planned.arguments[name]
 
@@ -380,11 +380,11 @@ class VariantBuilder:
         if wording.mentions_value(argument.value, " ".join([*texts, request])):
             return True
 
-        # A value that the user gives must not be in the initial state, where the agent could find it.
+        # The agent could find the value in the initial state.
         if argument.edge is None:
             return wording.mentions_value(argument.value, str(self.task.configuration))
 
-        # A value of the state must have another value beside it, otherwise the agent need not ask.
+        # If the state has only one value of this kind, the agent need not ask for it.
         session = self.world.session(self.task.simulators, self.task.configuration)
         return len({atom.value for atom in available(session) if atom.pattern == argument.edge}) < 2
 

@@ -521,7 +521,10 @@ def _facts(page: RunPage) -> dict[str, str]:
 
 
 def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[list[views.Sentence]]:
-    """Yield an evaluator's lines: a label, and a cell for each group; `groups` are the metrics of all rows first."""
+    """Yield an evaluator's lines: a label, and a cell for each item of `groups`.
+
+    `groups` has the metrics of all rows, followed by those of each group.
+    """
     main, *others = _shown_metrics(name, evaluator, groups[0])
     # Another main figure is named, such as `rouge f1`.
     label = name if main in (PASS_RATE, evaluator.primary, name) else f"{name} {main}"
