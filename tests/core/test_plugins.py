@@ -267,6 +267,72 @@ def test_a_plugin_without_its_extra_does_not_stop_what_nobody_asked_it_for(plugi
     assert "f1" in compared.metrics
 
 
+OPTIONS = """
+from dataclasses import dataclass
+from tunecheck.cli import AddedOptions, Addition, flag, option
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin("{name}", "An example.", options={{"{name}": Extension("{name}:AcmeOptions", "Options.")}})
+
+@dataclass(frozen=True, kw_only=True)
+class AcmeOptions(AddedOptions):
+    {option}
+    def before_run(self, *, simulated, allow_simulated):
+        return lambda run: Addition({{"{name}": self._mark()}})
+    def _mark(self):
+        return "{name}"
+"""
+AcmeOptions = Callable[[str, str], object]
+
+
+@pytest.fixture
+def acme_options(install: Install, monkeypatch: pytest.MonkeyPatch) -> AcmeOptions:
+    """`acme_options(name, option)`: an installed plug-in that adds this option to `evaluate`."""
+    # The options of plug-ins are merged when this module is loaded.
+    for module in [name for name in sys.modules if name.startswith("tunecheck.cli._evaluate")]:
+        monkeypatch.delitem(sys.modules, module)
+
+    def add(name: str, option: str) -> object:
+        source = OPTIONS.format(name=name, option=option)
+        return install(name, name, source, f"[tunecheck.plugins]\n{name} = {name}:PLUGIN\n")
+
+    return add
+
+
+EVALUATE = ("evaluate", "--dataset", "rows.jsonl", "--response-column", "response", "--evaluators", "bleu",
+            "--mapping", "ground_truth=x")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("limit: int | None = option('', 'N')", "", "--limit of acme_a:AcmeOptions of acme_a .* of Tunecheck: rename"),
+        ("folder: str | None = option('', 'N')", "", "--folder of acme_a:AcmeOptions of acme_a .* of Tunecheck: "),
+        ("shout: bool = flag('')", "shout: str | None = option('', 'X')", "--shout of acme_a:.* method of acme_b:"),
+        ("shout: bool = flag('')", "def shout(self): ...", "--shout of acme_a:.* method of acme_b:"),
+        ("def shout(self): ...", "shout: bool = flag('')", "--shout of acme_b:.* method of acme_a:"),
+    ],
+)
+def test_an_option_with_a_used_name_is_refused(
+    acme_options: AcmeOptions, workspace: Path, capsys: pytest.CaptureFixture[str], first: str, second: str, said: str
+) -> None:
+    acme_options("acme_a", first)
+    acme_options("acme_b", second)
+    assert main(["evaluate", "--help"]) == 2
+    assert re.match(f"error: {said}", capsys.readouterr().err)
+
+
+def test_helpers_of_options_may_have_equal_names(
+    acme_options: AcmeOptions, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme_options("acme_a", "loud: bool = flag('')")
+    acme_options("acme_b", "quietly: bool = flag('')")
+    (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
+    assert main([*EVALUATE, "--loud", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["acme_a"], printed["acme_b"]) == ("acme_a", "acme_b")
+
+
 TOY = ROOT / "tests" / "toy_plugin"
 PAGE = ROOT / "docs" / "plugins.md"
 

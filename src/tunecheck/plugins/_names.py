@@ -302,7 +302,12 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
 
 
 def _all(kind: str) -> list[Any]:
-    """Load and return all extensions of a kind, except those that need a package that is not installed.
+    """Load and return all extensions of a kind; raises the errors of `_load_all`."""
+    return [extension for _, extension in _load_all(kind)]
+
+
+def _load_all(kind: str) -> list[tuple[Candidate, Any]]:
+    """Load all extensions of a kind, except those that need a package that is not installed; return them with origins.
 
     Raises:
         PluginError: the code of an extension does not load.
@@ -311,13 +316,13 @@ def _all(kind: str) -> list[Any]:
     # A plug-in without its extra must not stop a command that does not need it.
     for candidate in discover(kind):
         with suppress(MissingExtraError):
-            loaded.append(_load(candidate))
+            loaded.append((candidate, _load(candidate)))
     return loaded
 
 
-def added_options() -> list[type[Any]]:
-    """Return the option classes that plug-ins add to `evaluate`."""
-    return _all("options")
+def added_options() -> list[tuple[Candidate, type[Any]]]:
+    """Return the option classes that plug-ins add to `evaluate`, with their origins."""
+    return _load_all("options")
 
 
 def codes() -> Mapping[str, interface.Code]:

@@ -6,15 +6,16 @@ set (`Options.of_score`). Plug-ins add options to `evaluate` (`evaluate_options`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
-from tunecheck._errors import TunecheckError
+from tunecheck._errors import PluginError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck.cli import _shared_options as shared
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
-from tunecheck.plugins import added_options
+from tunecheck.plugins import Candidate, added_options
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
@@ -59,6 +60,9 @@ class ScoreOptions(
 @dataclass(frozen=True, kw_only=True)
 class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions):
     """The options of `evaluate`, or those of a `score` if `run` is set."""
+
+    added: ClassVar[Sequence[tuple[Candidate, type[AddedOptions]]]] = ()
+    """The option classes of plug-ins, with their origins; empty for a `score`."""
 
     run: str | None = option(hidden=True)
     dataset: str | None = option("Data set: a file, or its name in datasets/.", "FILE", _DATA)
@@ -129,6 +133,31 @@ class AddedOptions(CommandOptions):
 
 
 def evaluate_options() -> type[Options]:
-    """Return the options of `evaluate`, extended by those of plug-ins."""
-    kind = type("EvaluateOptions", (Options, *added_options()), {"__annotations__": {}, "__module__": __name__})
-    return dataclass(frozen=True, kw_only=True)(kind)
+    """Return the options of `evaluate`, extended by those of plug-ins.
+
+    Raises:
+        PluginError: an option of a plug-in has a name that Tunecheck or another plug-in uses.
+    """
+    added = added_options()
+    owners: list[tuple[str, type[CommandOptions]]] = [("Tunecheck", Options)]
+    owners += [(candidate.origin, kind) for candidate, kind in added]
+
+    # Methods and helpers may have equal names: `own_options` calls those of each class on its own object.
+    for (origin, kind), (user, other) in permutations(owners, 2):
+        for declared in fields(kind) if kind is not Options else ():
+            # Two classes may have the same option from a common base, such as `debug`.
+            same = other.__dataclass_fields__.get(declared.name) is declared
+            if hasattr(other, declared.name) and not same:
+                described = replace(declared.metadata["option"], name=declared.name)
+                raise PluginError(
+                    f"{described.flag} of {origin} has the name of an option or method of {user}: rename it"
+                )
+
+    bases, members = (kind for _, kind in added), {"__annotations__": {}, "__module__": __name__, "added": added}
+    return dataclass(frozen=True, kw_only=True)(type("EvaluateOptions", (Options, *bases), members))
+
+
+def own_options(options: Options) -> Iterator[tuple[Candidate, AddedOptions]]:
+    """Yield the options of each plug-in as an object of its class, with its origin."""
+    for candidate, kind in options.added:
+        yield candidate, kind(**{declared.name: getattr(options, declared.name) for declared in fields(kind)})

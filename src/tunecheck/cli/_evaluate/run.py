@@ -25,7 +25,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, print_result, until_pipe_closes, write_output
 from tunecheck.cli._evaluate import prepared_run
-from tunecheck.cli._evaluate.options import Addition, AfterRun, Options
+from tunecheck.cli._evaluate.options import Addition, AfterRun, Options, own_options
 from tunecheck.cli._evaluate.summary import RunPage, intervals_of, run_view, short_view, side_by_side
 from tunecheck.cli._gates import GateOutcome, check_error_rate, end_of
 from tunecheck.cli._options import DEFAULT_RESULTS, DONE, FAILED, NOT_MET, UNDECIDED, Invocation
@@ -33,7 +33,6 @@ from tunecheck.cli._running import every_row_failed, run_summary, trust_of
 from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY
 from tunecheck.pipeline._finished_rows import primaries_with_pass_rate, read_failures
-from tunecheck.plugins import added_options
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
@@ -101,9 +100,8 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
     options = prepared.options
     # `before_run` refuses a wrong destination before the first call, and returns what to do with the finished run.
-    added = [kind for kind in added_options() if isinstance(options, kind)]
     simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
-    after: list[AfterRun] = [kind.before_run(options, **simulated) for kind in added]
+    after: list[AfterRun] = [added.before_run(**simulated) for _, added in own_options(options)]
 
     notes = _in_flight_notes(prepared) if options.quiet else [*_power_lines(prepared), *_in_flight_notes(prepared)]
     for note in notes:
