@@ -97,7 +97,7 @@ class Simulator:
     """
 
     bounded: ClassVar[bool] = False
-    """True if every operation ends soon for all arguments; its calls then need no thread."""
+    """True if every operation ends soon for all arguments. Calls then need no thread, except those of async methods."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start from this configuration; copy the parts that are kept. Simulators with data override this method.
@@ -394,7 +394,7 @@ class Backend:
 
     Args:
         simulators: instances that only this attempt uses.
-        time_limit_s: time limit of a call to a simulator that is not `bounded`.
+        time_limit_s: time limit of a call of an async method, or of a simulator that is not `bounded`.
 
     Raises:
         PluginError: two simulators have an operation of the same name.
