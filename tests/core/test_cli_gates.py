@@ -1,13 +1,15 @@
 """Gates: how they are written, and what meets them."""
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.judge_parts import Scripted, plain_prompt
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, MatchEvaluator, Metric
+from tunecheck import ConfigurationError, MatchEvaluator, Metric, PromptyEvaluator
 from tunecheck.cli._gates import Gate, check_error_rate, parse_gate
 from tunecheck.plugins import JSON
 
@@ -88,6 +90,14 @@ def test_the_name_of_a_declared_share_may_have_dots(name: str) -> None:
 
     with pytest.raises(ConfigurationError, match=f"{name}.words.rate lies between 0 and 1"):
         parse_gate(f"{name}.words.rate>=80").check_scale({name: Own()})
+
+
+def test_the_name_of_a_judge_means_its_mean_unless_a_threshold_gives_it_a_pass_rate(tmp_path: Path) -> None:
+    prompt = plain_prompt(tmp_path, "helpful")
+    gate = parse_gate("helpful>=3")
+    gate.check_scale({"helpful": PromptyEvaluator(prompt, Scripted())})
+    with pytest.raises(ConfigurationError, match="helpful lies between 0 and 1"):
+        gate.check_scale({"helpful": PromptyEvaluator(prompt, Scripted(), threshold=3)})
 
 
 def test_the_error_rate_is_rows_with_an_error_by_rows() -> None:

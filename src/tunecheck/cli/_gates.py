@@ -176,8 +176,9 @@ class Gate:
 
         if self.metric.startswith(CAUSE_METRIC) or self.metric.endswith(f".{PASS_RATE}"):
             return True
-        if self.metric in evaluators:  # all evaluators of Tunecheck have a pass rate
-            return isinstance(evaluators[self.metric], Evaluator)
+        # The name alone means the pass rate, if the evaluator has one.
+        if self.metric in evaluators:
+            return isinstance(evaluator := evaluators[self.metric], Evaluator) and evaluator.has_pass_rate
 
         # Names of evaluators and of metrics may contain dots, so whole names are compared.
         metric = self.metric.removesuffix("_score")

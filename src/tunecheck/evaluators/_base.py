@@ -32,6 +32,8 @@ class Evaluator:
     metrics: ClassVar[tuple[Metric, ...]] = ()
     primary: ClassVar[str] = ""
     """The metric whose `<metric>_result` counts for `binary_aggregate`."""
+    has_pass_rate: ClassVar[bool] = True
+    """False if no row passes or fails, as with a judge without a threshold."""
     pure: ClassVar[bool] = False
     """True if the evaluator only computes and does not change its arguments; it may then run concurrently on a row."""
     scoring_version: ClassVar[int] = 1

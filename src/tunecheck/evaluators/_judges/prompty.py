@@ -440,17 +440,17 @@ class PromptyEvaluator(Evaluator):
         await self.endpoint.close()
 
     def _declare(self) -> None:
-        """Set this instance's `metrics`, `primary` and signature, which depend on the prompt."""
-        attributes: dict[str, object] = vars(self)  # the class declares these names as class attributes
+        """Set this instance's metrics, signature, and whether it has a pass rate, which depend on the prompt."""
         metric: Metric = self._output.as_metric()
-        attributes["metrics"], attributes["primary"] = (metric,), metric.name
+        # `vars`, because the class declares these names as class attributes.
+        vars(self).update(metrics=(metric,), primary=metric.name, has_pass_rate=self._output.threshold is not None)
 
         # The parameters of `_prepare` come first, then those inputs of the prompt that it does not compute.
         prepared = inspect.signature(self._prepare).parameters.values()
         own = [parameter for parameter in prepared if parameter.kind is parameter.KEYWORD_ONLY]
         excluded = {parameter.name for parameter in own} | self._provided | {_MARK}
         self.__signature__ = inspect.Signature([*own, *_input_parameters(self._prompt, excluded)])
-        attributes["signatures"] = [self.__signature__]
+        vars(self)["signatures"] = [self.__signature__]
 
     def _override(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return these parameters of the prompt, overridden by the evaluator's own, without those that are None."""
