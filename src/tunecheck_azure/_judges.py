@@ -37,7 +37,7 @@ import msgspec
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
-from tunecheck.plugins import JSON, Verdict, plain
+from tunecheck.plugins import JSON, Verdict, convert_value, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure import _exceptions as errors, _transcripts as transcripts
 from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, merge_turns
@@ -339,7 +339,7 @@ def _is_configuration(config: Mapping[str, object]) -> bool:
     checked = {name: value for name, value in config.items() if name != "credential"}  # this may be any object
     for kind in (AzureOpenAIModelConfiguration, OpenAIModelConfiguration):
         with suppress(msgspec.ValidationError):
-            msgspec.convert(checked, kind)
+            convert_value(checked, kind)
             if config.keys() <= kind.__annotations__.keys():
                 return True
     return False

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from tunecheck import ConfigurationError, EndpointError, endpoints
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, UnreadableReplyError
-from tunecheck.plugins import JSON, dumps
+from tunecheck.plugins import JSON, convert_value, dumps
 
 # -- vectors
 
@@ -100,7 +100,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
         UnreadableReplyError: the reply has another form or number of embeddings, or an embedding is unusable.
     """
     try:
-        data = msgspec.convert(reply, _Reply).data
+        data = convert_value(reply, _Reply).data
     except (msgspec.ValidationError, OverflowError) as error:
         raise UnreadableReplyError(f"the reply is not a list of embeddings: {error}; check the url") from None
 

@@ -29,6 +29,13 @@ def faulty(folder: Path, name: str, reason: str, faults: list[dict[str, str]]) -
     return write_run(folder, name, [first, row(1, verdict("match", True))], declares("match"))
 
 
+@pytest.mark.parametrize("calls", ['"x"', r'{"\ud800": 1}', r'{"reading": "\ud800"}'])
+def test_a_damaged_count_of_calls_in_metrics_json_is_left_out(tmp_path: Path, calls: str) -> None:
+    base, new = (run(tmp_path, name, [(True, None)]) for name in "ab")
+    (new / "metrics.json").write_text(f'{{"metrics": {{}}, "calls": {calls}}}')
+    assert compare(base, new).pairs.paired == 1
+
+
 def test_each_row_that_changed_sides_says_what_its_reason_says_now(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [(True, None), (False, "missing call f()"), (True, None), (False, "same")])
     new = run(tmp_path, "b", [(False, "extra call g()"), (True, None), (True, None), (False, "same")])

@@ -25,7 +25,7 @@ import msgspec
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import CallsRead, RunFile
-from tunecheck._json import object_or_empty, rare_collections
+from tunecheck._json import convert_value, object_or_empty, rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
@@ -225,7 +225,7 @@ def _calls_read(run: Run) -> CallsRead | None:
     """
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
     try:
-        return msgspec.convert(recorded, CallsRead) if recorded else None
+        return convert_value(recorded, CallsRead) if recorded else None
     except msgspec.ValidationError:
         return None
 
