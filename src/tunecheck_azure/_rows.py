@@ -308,7 +308,7 @@ def table_metrics(table: Table, evaluators: Mapping[str, object]) -> dict[str, o
 
 
 def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str], run_dir: Path) -> None:
-    """Log for each evaluator in how many rows it failed, or a metric is NaN because it returned no number."""
+    """Log for each evaluator in how many rows it failed or returned no number for a numeric metric."""
     counts = []
     for name in evaluators:
         gaps = {number for number, row in enumerate(rows) if f"error.{name}" in row}
@@ -316,12 +316,11 @@ def log_gaps(rows: Sequence[ResultRow], table: Table, evaluators: Iterable[str],
         for column, values in table.items():
             if column.startswith(f"{OUTPUTS}{name}.") and _mean(values) is not None:
                 gaps |= {number for number, value in enumerate(values) if value != value}
-        counts += [f"{name!r} {len(gaps):,}"] if gaps else []
+        counts += [f"{name!r} in {len(gaps):,} of {len(rows):,} rows"] if gaps else []
     if counts:
-        file = run_dir / "eval_results.jsonl"
         _LOG.warning(
-            f"metrics are NaN in some of {len(rows):,} rows (rows by evaluator: {', '.join(counts)}); means exclude "
-            f"these rows, and pass rates count these rows as not passed; for errors, see {file}"
+            f"metrics are missing or NaN: {', '.join(counts)}; means exclude these values, and a pass rate counts rows "
+            f"without a result as not passed; for errors, see {run_dir / 'eval_results.jsonl'}"
         )
 
 

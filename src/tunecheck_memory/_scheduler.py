@@ -88,7 +88,7 @@ class Task:
         except TunecheckError:
             raise
         except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
-            raise RunError(f"test {self.id!r}: the kind's steps() failed: {type(error).__name__}: {error}") from error
+            raise RunError(f"test {self.id!r}: steps() of its kind failed: {type(error).__name__}: {error}") from error
 
     def _advance(self) -> Step | None:
         """Return the generator's next step, or None at its end; raise ValueError for anything but steps and points."""

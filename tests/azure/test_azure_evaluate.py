@@ -48,7 +48,7 @@ def test_the_log_says_how_many_rows_have_a_metric_that_is_nan(tmp_path: Path, ca
     result = evaluate(tmp_path, evaluators=evaluators)
     (line,) = caplog.messages
     assert line.startswith(
-        "metrics are NaN in some of 3 rows (rows by evaluator: 'e' 1, 'g' 1, 'h' 3); means exclude these rows"
+        "metrics are missing or NaN: 'e' in 1 of 3 rows, 'g' in 1 of 3 rows, 'h' in 3 of 3 rows; means exclude these "
     )
     assert line.endswith(f"see {result.run_dir}/eval_results.jsonl")
 

@@ -122,7 +122,7 @@ def test_a_loader_may_declare_defaults(workspace: Path) -> None:
 
 def test_a_loader_that_raises_is_one_error(workspace: Path) -> None:
     loader(workspace, "raise KeyError(argument)")
-    problem = "the loader 'toy' failed on 'x' (KeyError: 'x'): correct this argument or the loader"
+    problem = "the loader 'toy' failed on the argument 'x' (KeyError: 'x'): correct the argument or the loader"
     assert refusal("toy:x", workspace=workspace) == problem
 
 

@@ -72,7 +72,7 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
     write(steps=steps)
     with pytest.raises(RunError) as stopped:
         had()
-    assert "stopped: test 'Own - 0': the kind's steps() failed: " in str(stopped.value)
+    assert "stopped: test 'Own - 0': steps() of its kind failed: " in str(stopped.value)
     assert said in str(stopped.value)
     assert "\n" not in str(stopped.value)
     write(steps="return Points(1, 1, ())")

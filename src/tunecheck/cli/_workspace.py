@@ -193,7 +193,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     if form is None:
         next(source.records(), None)  # a file that cannot be read raises its own error
         advice = f"name the format with --from ({', '.join(known)}); a file of rows needs no conversion"
-        raise ConfigurationError(f"{options.source} does not begin with a record of a known format: {advice}")
+        raise ConfigurationError(f"the file {options.source} does not begin with a record of a known format: {advice}")
 
     if options.graders is not None:
         if form.with_graders is None:

@@ -427,8 +427,8 @@ def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: P
     except TunecheckError:
         raise  # its text is already made for the user
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
-        problem = f"the loader {name!r} failed on {argument!r} ({type(error).__name__}: {clean(error)})"
-        raise DataError(f"{problem}: correct this argument or the loader") from error
+        problem = f"the loader {name!r} failed on the argument {argument!r} ({type(error).__name__}: {clean(error)})"
+        raise DataError(f"{problem}: correct the argument or the loader") from error
 
     if isinstance(data, (str, PathLike)):
         return _open_file(os.fspath(data), folders)

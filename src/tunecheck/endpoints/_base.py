@@ -434,7 +434,7 @@ def read_prices(path: Path) -> Prices:
 
     document = read_yaml(path)
     if not isinstance(document.value, dict):
-        raise ConfigurationError(f"{path}: the price file must be a mapping with the key `models`")
+        raise ConfigurationError(f"{path}: the price file must be a mapping: write prices below the key `models`")
     file = read_as(document.value, PriceFile, document.where)
 
     # A model without a currency has the currency of the file.

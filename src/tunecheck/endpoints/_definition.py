@@ -131,7 +131,8 @@ def read_definition(
 
     values = document.value
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{document.name}: an endpoint definition must be a mapping with the key `kind`")
+        problem = f"an endpoint definition must be a mapping, not {shown_value(values)}"
+        raise ConfigurationError(f"{document.name}: {problem}: write keys, such as `kind: openai`")
     kind = values.get("kind")
 
     if kind is None:

@@ -270,7 +270,7 @@ def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str
 
     data = {} if document.value is None else document.value
     if not isinstance(data, dict):
-        raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping (`key: value`)")
+        raise PromptError(f"{name}, line {lines_above + 1}: the front matter must be a mapping: write `key: value`")
 
     front = Front(data, document, folder)
 
