@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -282,21 +282,25 @@ class AcmeOptions(AddedOptions):
     def _mark(self):
         return "{name}"
 """
-AcmeOptions = Callable[[str, str], object]
+AcmeOptions = Callable[[str, str], Path]
 
 
 @pytest.fixture
-def acme_options(install: Install, monkeypatch: pytest.MonkeyPatch) -> AcmeOptions:
-    """`acme_options(name, option)`: an installed plug-in that adds this option to `evaluate`."""
-    # The options of plug-ins are merged when this module is loaded.
-    for module in [name for name in sys.modules if name.startswith("tunecheck.cli._evaluate")]:
-        monkeypatch.delitem(sys.modules, module)
+def acme_options(install: Install) -> AcmeOptions:
+    """`acme_options(name, option)`: install a plug-in that adds this option to `evaluate`; return its folder."""
 
-    def add(name: str, option: str) -> object:
+    def add(name: str, option: str) -> Path:
         source = OPTIONS.format(name=name, option=option)
         return install(name, name, source, f"[tunecheck.plugins]\n{name} = {name}:PLUGIN\n")
 
     return add
+
+
+def tunecheck_with(*words: str, sites: Sequence[Path]) -> subprocess.CompletedProcess[str]:
+    """Run tunecheck in a process of its own, because the options of plug-ins are merged only once in a process."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sites)), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "tunecheck", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 EVALUATE = ("evaluate", "--dataset", "rows.jsonl", "--response-column", "response", "--evaluators", "bleu",
@@ -314,23 +318,81 @@ EVALUATE = ("evaluate", "--dataset", "rows.jsonl", "--response-column", "respons
     ],
 )
 def test_an_option_with_a_used_name_is_refused(
-    acme_options: AcmeOptions, workspace: Path, capsys: pytest.CaptureFixture[str], first: str, second: str, said: str
+    acme_options: AcmeOptions, workspace: Path, first: str, second: str, said: str
 ) -> None:
-    acme_options("acme_a", first)
-    acme_options("acme_b", second)
-    assert main(["evaluate", "--help"]) == 2
-    assert re.match(f"error: {said}", capsys.readouterr().err)
+    done = tunecheck_with("evaluate", "--help", sites=[acme_options("acme_a", first), acme_options("acme_b", second)])
+    assert done.returncode == 2
+    assert re.match(f"error: {said}", done.stderr)
 
 
-def test_helpers_of_options_may_have_equal_names(
-    acme_options: AcmeOptions, workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    acme_options("acme_a", "loud: bool = flag('')")
-    acme_options("acme_b", "quietly: bool = flag('')")
+def test_helpers_of_options_may_have_equal_names(acme_options: AcmeOptions, workspace: Path) -> None:
+    sites = [acme_options("acme_a", "loud: bool = flag('')"), acme_options("acme_b", "quietly: bool = flag('')")]
     (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
-    assert main([*EVALUATE, "--loud", "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(tunecheck_with(*EVALUATE, "--loud", "--json", sites=sites).stdout)
     assert (printed["acme_a"], printed["acme_b"]) == ("acme_a", "acme_b")
+
+
+BEFORE = "\n    def before_run(self, *, simulated, allow_simulated): return "
+RAISE, RAISED = "[][0]", "IndexError: list index out of range"
+PANEL = """
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin("acme", "An example.", panels={"acme": Extension("acme_panel:PANEL", "A panel.")})
+
+class Acme:
+    script, style = "", ""
+    def reader(self, folder): return self
+    def add(self, number, row): return None
+    def data(self): return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (RAISE, RAISED),
+        ("None", "TypeError: AcmeOptions.before_run returned an object of type NoneType, not Callable"),
+        (f"lambda run: {RAISE}", RAISED),
+        (
+            "lambda run: None",
+            "TypeError: AcmeOptions.before_run.<locals>.<lambda> returned an object of type NoneType, not Addition",
+        ),
+    ],
+)
+def test_an_option_that_fails_is_named(acme_options: AcmeOptions, workspace: Path, body: str, said: str) -> None:
+    site = acme_options("acme_a", "loud: bool = flag('')")
+    module = site / "acme_a.py"
+    module.write_text(module.read_text() + BEFORE + body + "\n")
+    (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
+    done = tunecheck_with(*EVALUATE, "--json", sites=[site])
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"error: plug-in 'acme_a' (acme_a:AcmeOptions of acme_a) fails: {said}"
+    # The results of a finished run are printed before the error.
+    assert ('"metrics"' in done.stdout) == ("lambda" in body)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (f"def reader(self, folder): {RAISE}", RAISED),
+        (f"def add(self, number, row): {RAISE}", RAISED),
+        (
+            "def add(self, number, row): return 1",
+            "TypeError: Acme.add returned an object of type int, not tunecheck.report._details.PanelRow | None",
+        ),
+        (f"def data(self): {RAISE}", RAISED),
+    ],
+)
+def test_a_panel_that_fails_is_named(
+    install: Install, workspace: Path, capsys: pytest.CaptureFixture[str], method: str, said: str
+) -> None:
+    source = f"{PANEL}    {method}\n\nPANEL = Acme()\n"
+    install("acme_panel", "acme_panel", source, "[tunecheck.plugins]\nacme = acme_panel:PLUGIN\n")
+    (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
+    assert main([*EVALUATE, "--quiet"]) == 0
+    assert main(["report", "last"]) == 2
+    line = f"error: plug-in 'acme' (acme_panel:PANEL of acme_panel) fails: {said}"
+    assert capsys.readouterr().err.splitlines()[-1] == line
 
 
 TOY = ROOT / "tests" / "toy_plugin"

@@ -115,6 +115,7 @@ from ._names import (
     absence_hint as absence_hint,
     absent_plugins as absent_plugins,
     added_options as added_options,
+    call as call,
     check as check,
     cluster_rules as cluster_rules,
     codes as codes,

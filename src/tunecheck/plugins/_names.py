@@ -27,9 +27,9 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from tunecheck._errors import MissingExtraError, PluginError, raise_as
+from tunecheck._errors import MissingExtraError, PluginError, TunecheckError, raise_as
 from tunecheck._messages import did_you_mean
 from tunecheck._version import is_shipped
 from tunecheck.plugins import _interface as interface
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint, EntryPoints
 
     from tunecheck._trust import Trust
+
+T = TypeVar("T")
 
 GROUP = "tunecheck.plugins"
 """The entry point group of plug-ins."""
@@ -245,6 +247,26 @@ def _load(candidate: Candidate, *, check_requirements: bool = False) -> object:
             raise _missing_extra(candidate, plugin) from error
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise PluginError(f"plug-in {candidate.name!r} ({candidate.origin}) does not load: {reason}") from error
+
+
+def call(origin: Candidate, function: Callable[..., T], *given: object, returns: Any = object, **named: object) -> T:  # noqa: ANN401 - a class or a union
+    """Call a function of the extension `origin` and return its result, which must be an instance of `returns`.
+
+    Raises:
+        TunecheckError: the function raises it.
+        PluginError: the function raises another exception or returns something else; the text names the plug-in.
+    """
+    try:
+        result = function(*given, **named)
+        if not isinstance(result, returns):
+            name, expected = getattr(function, "__qualname__", function), getattr(returns, "__name__", returns)
+            raise TypeError(f"{name} returned an object of type {type(result).__name__}, not {expected}")
+    except TunecheckError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the plug-in's code
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise PluginError(f"plug-in {origin.name!r} ({origin.origin}) fails: {reason}") from error
+    return result
 
 
 def discover(kind: str, *, workspace: Path | None = None) -> list[Candidate]:

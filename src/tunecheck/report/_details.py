@@ -118,7 +118,8 @@ class DetailReader:
         # Rows of one kind have the same keys. Many different shapes of rows must not fill the memory.
         self._columns_of = lru_cache(1_000)(partial(columns_of, run.evaluators))
         folder = None if run.folder is None else run.folder.folder
-        self._panels = {name: panel.reader(folder) for name, panel in plugins.panels().items()}
+        loaded, origins = plugins.panels(), plugins.discover("panels")
+        self._panels = [(origin, plugins.call(origin, loaded[origin.name].reader, folder)) for origin in origins]
 
         # A column of the data may hold a run's answers; then it is no ground truth.
         columns = [name for name in ("ground_truth", "answer") if name not in run.table.answers]
@@ -130,7 +131,7 @@ class DetailReader:
 
     def panels(self) -> dict[str, JSON]:
         """Return the data of each panel by name, without panels that have none. Call this after all rows."""
-        panels = ((name, reader.data()) for name, reader in self._panels.items())
+        panels = ((origin.name, plugins.call(origin, reader.data)) for origin, reader in self._panels)
         return {name: data for name, data in panels if data is not None}
 
     def read(self, number: int, row: Mapping[str, JSON]) -> Details:
@@ -175,7 +176,8 @@ class DetailReader:
         response = target.get("result") if response is None else response
 
         # Every row goes to every panel, because a panel may draw all rows together.
-        panel_rows = {name: reader.add(number, row) for name, reader in self._panels.items()}
+        add = partial(plugins.call, returns=PanelRow | None)
+        panel_rows = {origin.name: add(origin, reader.add, number, row) for origin, reader in self._panels}
         panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
 
         messages, turns, used = _conversation(data, ground_truth)

@@ -146,12 +146,9 @@ def evaluate_options() -> type[Options]:
     for (origin, kind), (user, other) in permutations(owners, 2):
         for declared in fields(kind) if kind is not Options else ():
             # Two classes may have the same option from a common base, such as `debug`.
-            same = other.__dataclass_fields__.get(declared.name) is declared
-            if hasattr(other, declared.name) and not same:
-                described = replace(declared.metadata["option"], name=declared.name)
-                raise PluginError(
-                    f"{described.flag} of {origin} has the name of an option or method of {user}: rename it"
-                )
+            if hasattr(other, declared.name) and other.__dataclass_fields__.get(declared.name) is not declared:
+                name = replace(declared.metadata["option"], name=declared.name).flag
+                raise PluginError(f"{name} of {origin} has the name of an option or method of {user}: rename it")
 
     bases, members = (kind for _, kind in added), {"__annotations__": {}, "__module__": __name__, "added": added}
     return dataclass(frozen=True, kw_only=True)(type("EvaluateOptions", (Options, *bases), members))

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from tunecheck import comparison, results, views
+from tunecheck import comparison, plugins, results, views
+from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, plural
 from tunecheck.cli._console import print_json, print_path, print_result, until_pipe_closes, write_output
@@ -101,7 +102,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     options = prepared.options
     # `before_run` refuses a wrong destination before the first call, and returns what to do with the finished run.
     simulated = {"simulated": prepared.simulated, "allow_simulated": options.allow_simulated}
-    after: list[AfterRun] = [added.before_run(**simulated) for _, added in own_options(options)]
+    after = [(by, plugins.call(by, own.before_run, returns=Callable, **simulated)) for by, own in own_options(options)]
 
     notes = _in_flight_notes(prepared) if options.quiet else [*_power_lines(prepared), *_in_flight_notes(prepared)]
     for note in notes:
@@ -118,7 +119,15 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     if options.markdown is not None:
         write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
 
-    return _EndedRun(prepared, page, [finish(Run(result.run_dir)) for finish in after])
+    return _EndedRun(prepared, page, [_addition(origin, finish, Run(result.run_dir)) for origin, finish in after])
+
+
+def _addition(origin: plugins.Candidate, finish: AfterRun, run: Run) -> Addition:
+    """Call a plug-in's function with the finished run; an error is raised later, after the results are printed."""
+    try:
+        return plugins.call(origin, finish, run, returns=Addition)
+    except TunecheckError as error:
+        return Addition(failure=error)
 
 
 def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
