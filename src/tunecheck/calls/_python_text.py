@@ -350,7 +350,7 @@ class PythonScanner:
             self.position = match.end()
             return _CONSTANTS[word]
 
-        # A word before a parenthesis is a call, which the error says. It cannot be an argument.
+        # A word before a parenthesis is a call, which cannot be an argument: the error says so.
         space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
             self._fail(f"arguments must be literals, not a call of {quoted(word)}")

@@ -563,7 +563,7 @@ def _find_keys(
     Raises:
         ConfigurationError: the runs have no such metric or slice in common.
     """
-    # A key may contain brackets itself. It is a slice only if no column has the whole name.
+    # A key may contain brackets itself, so a name means a slice only if no column has the whole name.
     for full_name in names:
         name, slice_text = (full_name, None) if _shared_key(full_name, base, new) else split_slice(full_name)
         key, suffix = mains.get(name) or _shared_key(name, base, new), _slice_suffix(slice_text, base, new)
@@ -580,8 +580,8 @@ def _find_keys(
 def _shared_key(name: str, base: RunTable, new: RunTable) -> str | None:
     """Return the key of a metric's column that both runs have; None without one.
 
-    The key is that of the metric's own column. If it has none, it is that of its evaluator's pass rate, if the rate
-    counts the metric's verdicts.
+    The key is that of the metric's own column. A metric without a column has the key of its evaluator's pass rate, if
+    the rate counts the metric's verdicts.
     """
     # Tables leave out `m_score` if it repeats `m`, so its name stands for `m`.
     for key in (name, name.removesuffix("_score")):

@@ -149,7 +149,7 @@ def _take_list(body: str, candidate: re.Match[str], attempt: CallCollector) -> i
     try:
         calls = scanner.calls()
     except UnreadableError:
-        # A list at the beginning of a line is meant as a call. In a sentence, it must be cut off to be a broken call.
+        # A list at the beginning of a line is meant as a call; a list in a sentence only if it is cut off.
         begins_line = not body[: candidate.start()].rpartition("\n")[2].strip()
         if begins_line or body.find("]", candidate.end()) < 0:
             raise

@@ -119,7 +119,7 @@ class TextReader:
             UnreadableError: a call cannot be read, is cut off or stands inside reasoning, or the text is too long.
         """
         marks = self._marks
-        # A longer text is not read. It is a problem only if it seems to contain a call.
+        # A text that is too long is not read, which is a problem only if the text seems to contain a call.
         if len(text) > MAX_CHARACTERS:
             if any(mark in text for mark in marks.profiles) or _announces_call(text, 0) or _CALL_LIST.match(text):
                 check_size(text)

@@ -517,7 +517,7 @@ class Engine:
 
         for evaluator, input_hash, outcome in zip(queue.evaluators, entry.hashes, entry.outcomes, strict=True):
             # Some values were lost, because they have no JSON form. If no remaining value counts, there is a failure,
-            # too. It does not remove the output.
+            # too, and the output is kept beside the failure.
             if isinstance(outcome, Partial):
                 self.tally.remarks.lost.update(outcome.lost.values())
                 state.outputs[evaluator.name] = outcome.output

@@ -226,7 +226,7 @@ def _bca(values: Floats, means: Floats, reach: float) -> tuple[float, float]:
 
     # Means equal to the observed mean count half: once if they are below, once if they are below or equal.
     below = numpy.count_nonzero(means < values.mean() - tie) + numpy.count_nonzero(means <= values.mean() + tie)
-    # A share of 0 or 1 has no normal quantile. It is kept half a sample away from them.
+    # A share of 0 or 1 has no normal quantile, so the share is kept half a sample away from both.
     normal, share = NormalDist(), below / (2 * len(means))
     bias = normal.inv_cdf(min(max(share, 0.5 / len(means)), 1 - 0.5 / len(means)))
 
