@@ -291,8 +291,7 @@ def _plugin_candidates(kind: str) -> Iterator[Candidate]:
 
 def _file_candidates(kind: str, workspace: Path) -> Iterator[Candidate]:
     """Yield the extensions of a kind that workspace files offer: Python files, and judges' prompt files."""
-    is_of_plugin = any(kind in plugin.own_kinds for plugin in installed_plugins())
-    if is_of_plugin or kind in _OFFERED_BY_FILES:
+    if kind in _OFFERED_BY_FILES or any(kind in plugin.own_kinds for plugin in installed_plugins()):
         for path in _files(workspace, f"{kind}/*.py"):
             if path.stem.isidentifier() and not path.stem.startswith("_"):
                 yield Candidate(kind, path.stem, str(path), partial(load_offer, path), path)
@@ -318,9 +317,8 @@ def _files(workspace: Path, pattern: str) -> list[Path]:
 
 def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
     """Return whether the candidate is a workspace prompt that replaces the prompt of the installed judge."""
-    if candidate.file is None or candidate.file.suffix == ".py":
-        return False
-    return getattr(load(judge), "replaceable_prompt", None) == judge.name
+    is_prompt = candidate.file is not None and candidate.file.suffix != ".py"
+    return is_prompt and getattr(load(judge), "replaceable_prompt", None) == judge.name
 
 
 def _all(kind: str) -> list[Any]:
@@ -358,13 +356,25 @@ def figures() -> list[interface.Figures]:
 
 
 def tables() -> Mapping[str, interface.PairTable]:
-    """Return the tables of two runs by name."""
-    return {candidate.name: cast("interface.PairTable", load(candidate)) for candidate in discover("tables")}
+    """Return the tables of two runs by name.
+
+    Raises:
+        PluginError: two tables have the same name, or the code of one does not load.
+        MissingExtraError: a table needs a package that is not installed.
+    """
+    among = discover("tables")
+    return {each.name: cast("interface.PairTable", find("tables", each.name, among=among)) for each in among}
 
 
 def panels() -> Mapping[str, interface.Panel]:
-    """Return the panels of the report by name."""
-    return {candidate.name: cast("interface.Panel", load(candidate)) for candidate in discover("panels")}
+    """Return the panels of the report by name.
+
+    Raises:
+        PluginError: two panels have the same name, or the code of one does not load.
+        MissingExtraError: a panel needs a package that is not installed.
+    """
+    among = discover("panels")
+    return {each.name: cast("interface.Panel", find("panels", each.name, among=among)) for each in among}
 
 
 def sources() -> list[interface.RunSource]:
