@@ -357,6 +357,14 @@ def test_a_run_of_somebody_else_may_name_an_endpoint_of_the_workspace(home: Path
     assert evaluated(home, "--resume", run.name).code == 0
 
 
+def test_a_run_of_somebody_else_elsewhere_does_not_act(home: Path, elsewhere: Path, server: FaultServer) -> None:
+    asks(home / "endpoints" / "mine.yaml", server)
+    run = Path(shutil.move(by_somebody_else(begun(home, "--endpoint", "mine")), elsewhere))
+    server.requests.clear()
+    done = evaluated(home, "--resume", str(run))
+    assert (done.code, server.requests, "needs consent to set --endpoint" in done.err) == (2, [], True), done
+
+
 def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere: Path, ran: Path) -> None:
     run = by_somebody_else(begun(home), status="finished", judge=str(elsewhere / "evil.yaml"))
     done = inside(home, "score", str(run))
@@ -619,7 +627,8 @@ TESTED = {
     "data in the workspace, and its sidecar": test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code,
     "data elsewhere, and its sidecar": test_a_sidecar_elsewhere_names_installed_evaluators_only,
     "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
-    "another person's run folder": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
+    "another person's run folder in the workspace": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
+    "another person's run folder elsewhere": test_a_run_of_somebody_else_elsewhere_does_not_act,
     "an OpenAPI file": test_texts_of_an_openapi_file_are_literals,
     "values inserted into a prompt": test_values_in_a_prompt_are_text,
     "a model's answer": test_what_a_model_answers_is_not_run,
