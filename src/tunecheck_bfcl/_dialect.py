@@ -75,14 +75,17 @@ class LeaderboardTools(episodes.ToolsDialect):
 
 
 class LeaderboardText(episodes.TextDialect):
-    """The dialect for calls as text. Unless `exact`, calls in other formats are converted to BFCL's call text."""
+    """The dialect for calls as text, which converts calls in the profile's format to BFCL's call text.
+
+    Without a profile, it detects other formats, but not if `exact`, and not in Java and JavaScript rows.
+    """
 
     def __init__(
         self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
     ) -> None:
-        """Prepare the dialect for a row. Calls of Java and JavaScript rows are written as source code.
+        """Prepare the dialect for a row; the class describes `profile` and `exact`.
 
-        Unless `exact`, answers of other rows may be in any format that Tunecheck knows.
+        In Java and JavaScript rows, the values of converted calls become source code.
         """
         super().__init__(offer, wording, profile)
         self._is_java_or_javascript = row.values.get("language") in ("java", "javascript")
@@ -292,5 +295,5 @@ class BfclDialect(episodes.BenchmarkDialect):
     def text_dialect(
         self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
     ) -> episodes.Dialect:
-        """Return the dialect for conversations in text; unless `exact`, it also reads other formats than BFCL's."""
+        """Return the dialect for conversations in text; `LeaderboardText` describes the formats that it reads."""
         return LeaderboardText(row, offer, wording, profile, exact=exact)

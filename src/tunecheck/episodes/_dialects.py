@@ -336,9 +336,9 @@ class BenchmarkDialect(ABC):
     ) -> Dialect:
         """Return the dialect that describes functions and reads calls in text, as the benchmark does.
 
-        `offer` has the functions, `wording` the prompt texts, and `profile` the model family's call format, if known.
-        With `exact`, calls are read exactly as the benchmark does. Otherwise the dialect may also read calls in other
-        formats, and converts them to the benchmark's format.
+        `offer` has the functions, `wording` the prompt texts. `profile` is the model family's call format, if known:
+        calls in this format are converted to the benchmark's format. With `exact`, the dialect reads only these two
+        formats. Otherwise it may detect other formats, too.
         """
 
 
