@@ -1,8 +1,11 @@
 """Plug-ins are found by name: in entry points, in the workspace's folders, and in a distribution of their own."""
 
+import base64
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -405,6 +408,38 @@ def test_two_panels_or_tables_with_one_name_are_refused(
         install(name, name, f"{source}SHOWN = '{name}'\n", f"[tunecheck.plugins]\n{name} = {name}:PLUGIN\n")
     with pytest.raises(PluginError, match=f"two {kind} have the name 'acme_shown' .*acme_a.* and .*acme_b"):
         read()
+
+
+SCRIPTS = {
+    "a": 'panel("a", { title: "A", draw() { throw new Error("boo"); }, row: () => unknown })',
+    "b": 'panel("b", {',
+    "c": 'panel("c", { title: "C", draw: (text) => [el("p", {}, data(text))], row: (text) => el("p", {}, text) })',
+}
+
+
+def test_a_panel_whose_script_fails_leaves_the_rest_of_the_report(install: Install, workspace: Path) -> None:
+    panels = "".join(f"{name.upper()} = Acme()\n{name.upper()}.script = {text!r}\n" for name, text in SCRIPTS.items())
+    listed = ", ".join(f"'{name}': Extension('acme_panel:{name.upper()}', '')" for name in SCRIPTS)
+    source = PANEL.replace('"acme": Extension("acme_panel:PANEL", "A panel.")', listed) + panels
+    site = install("acme_panel", "acme_panel", source, "[tunecheck.plugins]\nacme = acme_panel:PLUGIN\n")
+    (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
+    for words in (EVALUATE, ("report", "last")):
+        assert tunecheck_with(*words, sites=[site]).returncode == 0
+
+    (report,) = workspace.glob("eval_results/*/report.html")
+    text = report.read_text("utf-8")
+    scripts = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert all(f"&#x27;sha256-{each}&#x27;" in text for each in hashes)
+    assert [sum(script in each for each in scripts) for script in SCRIPTS.values()] == [1, 1, 1]
+
+    if (node := shutil.which("node")) is None:
+        pytest.skip("there is no node here")
+    command = [node, str(ROOT / "tests" / "panels_in_node.js"), str(report), json.dumps(dict.fromkeys(SCRIPTS, "hi"))]
+    sections, rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    failed = ["The panel a cannot be shown: Error: boo", "The panel b cannot be shown: Error: its script does not run"]
+    assert sections == ["A" + failed[0], "b" + failed[1], "Chi"]
+    assert rows == [failed[0].replace("Error: boo", "ReferenceError: unknown is not defined"), failed[1], "hi"]
 
 
 TOY = ROOT / "tests" / "toy_plugin"

@@ -160,15 +160,19 @@ _SCRIPTS = {
 class Page:
     """The parts of a page before and after its data."""
 
-    def __init__(self, scripts: Iterable[str], styles: Iterable[str]) -> None:
-        """Join scripts and styles, and allow only these two by hash in the content security policy."""
-        self._style = "\n".join(styles)
-        self._script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "\n})();\n"
+    def __init__(self, scripts: Iterable[str], styles: Iterable[str], panels: Iterable[str] = ()) -> None:
+        """Join scripts and styles, and allow only these by hash in the content security policy.
 
-        # `img-src data:` is for the empty icon. All else that is not the two hashed elements is forbidden.
+        Each script of `panels` stays an element of its own, so that an error in one of them does not stop the others.
+        """
+        self._style = "\n".join(styles)
+        self._scripts = [f'"use strict";\n(() => {{\n{script}\n}})();\n' for script in ("\n".join(scripts), *panels)]
+
+        # `img-src data:` is for the empty icon. All else that is not a hashed element is forbidden.
         self.policy = (
-            f"default-src 'none'; script-src {_hash(self._script)}; style-src {_hash(self._style)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+            f"default-src 'none'; script-src {' '.join(map(_hash, self._scripts))}; style-src {_hash(self._style)}; "
+            "img-src data:; base-uri 'none'; form-action 'none'; "
+            "require-trusted-types-for 'script'; trusted-types 'none'"
         )
 
     def start(self, title: str) -> str:
@@ -187,7 +191,7 @@ class Page:
 
     def end(self) -> str:
         """Return the page from the end of the data to its end."""
-        return f"<script>{self._script}</script>\n</body>\n</html>\n"
+        return "".join(f"<script>{script}</script>\n" for script in self._scripts) + "</body>\n</html>\n"
 
 
 _UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
@@ -228,7 +232,5 @@ def _read(name: str) -> str:
 def page(kind: str) -> Page:
     """Return the page of a run (`kind` REPORT), or of the list of runs (RUNS), without data."""
     panels = plugins.panels().values() if kind == REPORT else ()
-    *scripts, last = map(_read, _SCRIPTS[kind])  # the last script starts drawing
-
     styles = [_read(_STYLE), *(panel.style for panel in panels)]
-    return Page([*scripts, *(panel.script for panel in panels), last], styles)
+    return Page(map(_read, _SCRIPTS[kind]), styles, [panel.script for panel in panels])

@@ -65,7 +65,10 @@ function finderKey(event, filters, table) {
   }
 }
 
-begin().catch((error) => {
+function fail(error) {
   document.getElementById("page").append(el("p", { class: "bad-text" }, "The report cannot be shown: ", data(String(error))));
   throw error;
-});
+}
+
+// The scripts of panels, which follow this one, run before the event.
+addEventListener("DOMContentLoaded", () => begin().catch(fail));

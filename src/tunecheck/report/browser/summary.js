@@ -1,7 +1,7 @@
 // The head of the page and the table of figures.
 
 function pageHead(head) {
-  const links = [head.against && ["changes", "Decision"], ["summary", "Summary"], ["charts", "Charts"], ...panelsOf(head.panels).map(([name]) => [name, PANELS[name].title]), ["rows", "Rows"]];
+  const links = [head.against && ["changes", "Decision"], ["summary", "Summary"], ["charts", "Charts"], ...Object.keys(head.panels).map((name) => [name, panelTitle(name)]), ["rows", "Rows"]];
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(partLink));
   const top = stickyHead();
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
