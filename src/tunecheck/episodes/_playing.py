@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, SCALAR_TYPES, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.episodes._dialects import registered_constants
@@ -177,6 +177,10 @@ class Attempt:
         return self.backend.call(call)
 
 
+_WRITABLE = SCALAR_TYPES - {float}
+"""Types whose values JSON can always express."""
+
+
 def _holds_unwritable(value: object) -> bool:
     """Return True if the value contains NaN or an infinity at any depth; JSON cannot express them."""
     # Without `leaves`, whose generators take longer: each call of a conversation comes here.
@@ -186,7 +190,8 @@ def _holds_unwritable(value: object) -> bool:
     if isinstance(value, FunctionCall):
         value = value.arguments
     if isinstance(value, dict):
-        return any(map(_holds_unwritable, value.values()))
+        values = value.values()
+        return not _WRITABLE.issuperset(map(type, values)) and any(map(_holds_unwritable, values))
     return isinstance(value, (list, tuple, set, frozenset)) and any(map(_holds_unwritable, value))
 
 

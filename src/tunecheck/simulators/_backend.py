@@ -453,7 +453,9 @@ class Backend:
 
         try:
             arguments: Mapping[str, JSON] = call.arguments
-            if any(map(holds_calls, arguments.values())):
+            # The common case first: texts and numbers hold no calls.
+            are_scalars = SCALAR_TYPES.issuperset(map(type, arguments.values()))
+            if not are_scalars and any(map(holds_calls, arguments.values())):
                 arguments = {name: self._make_argument(value) for name, value in arguments.items()}
 
             # "0", "1", … are positional arguments, unless a parameter has this name.

@@ -113,16 +113,15 @@ def _size(node: Directory, depth: int, known: dict[int, Size | None]) -> Size:
         _endless()
 
     known[id(node.contents)] = None
-    entries = characters = height = 0
-    for name, entry in node.contents.items():
+    entries, characters, height = len(node.contents), sum(map(len, node.contents)), 0
+    for entry in node.contents.values():
         if isinstance(entry, Directory):
             inner_entries, inner_characters, inner_height = _size(entry, depth + 1, known)
+            entries += inner_entries
+            characters += inner_characters
+            height = max(height, inner_height)
         else:
-            text = entry.content if isinstance(entry.content, str) else str(entry.content)
-            inner_entries, inner_characters, inner_height = 0, len(text), 0
-        entries += 1 + inner_entries
-        characters += len(name) + inner_characters
-        height = max(height, inner_height)
+            characters += len(entry.content if isinstance(entry.content, str) else str(entry.content))
 
     known[id(node.contents)] = size = (entries, characters, height + 1)
     return size
