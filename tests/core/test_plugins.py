@@ -335,6 +335,25 @@ def test_helpers_of_options_may_have_equal_names(acme_options: AcmeOptions, work
     assert (printed["acme_a"], printed["acme_b"]) == ("acme_a", "acme_b")
 
 
+def test_a_command_s_invocation_has_its_results_dir(
+    install: Install, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = """
+from tunecheck.cli import ResultsOptions, command
+from tunecheck.plugins import Extension, Plugin
+
+PLUGIN = Plugin("acme", "An example.", commands={"acme": Extension("acme_folder:acme", "Print the folder.")})
+
+@command(ResultsOptions)
+def acme(options, invocation):
+    print(options.folder, invocation.results_dir)
+    return 0
+"""
+    install("acme_folder", "acme_folder", source, "[tunecheck.plugins]\nacme = acme_folder:PLUGIN\n")
+    assert main(["acme", "--results-dir", "elsewhere"]) == main(["acme"]) == 0
+    assert capsys.readouterr().out == "elsewhere elsewhere\neval_results eval_results\n"
+
+
 BEFORE = "\n    def before_run(self, *, simulated, allow_simulated): return "
 RAISE, RAISED = "[][0]", "IndexError: list index out of range"
 PANEL = """
@@ -500,6 +519,22 @@ def test_its_command_runs(fresh: Environment) -> None:
     assert fresh.tunecheck("greetings", "show", "bob") == "My name is Bob. Say hello.\n"
     assert "show  Print the benchmark's rows." in fresh.tunecheck("greetings", "--help")
     assert "greetings  Look at the greetings benchmark." in fresh.tunecheck("--help")
+
+
+def test_its_command_reads_a_run(fresh: Environment) -> None:
+    words = (
+        "evaluate",
+        "--dataset",
+        "greetings:all",
+        "--response-column",
+        "answer",
+        "--quiet",
+        "--results-dir",
+        "runs",
+    )
+    fresh.tunecheck(*words)
+    shown = fresh.tunecheck("greetings", "show", "bob", "--run", "last", "--results-dir", "runs")
+    assert shown.splitlines() == ["My name is Bob. Say hello.", "Ada pass", "Bob pass"]
 
 
 def test_its_panel_stands_in_the_report(fresh: Environment) -> None:

@@ -367,6 +367,7 @@ class Command(Generic[T]):
         def run(context: click.Context, /, **parameters: object) -> int:
             """Run the command with click's parameters; return the exit code."""
             options = self.options.of_command_line(parameters)
+            context.obj.results_dir = getattr(options, "results_dir", None) or DEFAULT_RESULTS
             with options.around():
                 return self.run(options, context.obj)
 
