@@ -214,6 +214,17 @@ def test_a_plugin_whose_package_is_missing_is_skipped_and_an_unknown_name_speaks
         find(GROUP, "acme_length")
 
 
+def test_an_unknown_name_speaks_of_a_plugin_that_does_not_load(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("acme_pack", "acme_pack", "import acme_unknown", "[tunecheck.plugins]\nacme = acme_pack:PLUGIN\n")
+    install("acme_gone", "acme_other", "", "[tunecheck.plugins]\nacme_gone = acme_gone:PLUGIN\n")
+    assert main(["polite"]) == 2
+    said = capsys.readouterr().err
+    assert "it may belong to a plug-in that does not load (see `tunecheck plugins`): acme (acme_pack)" in said
+    assert "it may belong to a plug-in that is not installed: acme_gone (acme_gone)" in said
+
+
 @pytest.mark.parametrize("needed", ["acme_needed", "acme_needed.part", "json.acme_part", "json.decoder.acme_part"])
 def test_a_plugin_without_a_package_that_it_needs_says_what_to_install(plugin: PluginWith, needed: str) -> None:
     plugin(MORE.replace("acme_needed", needed) + SIZE)

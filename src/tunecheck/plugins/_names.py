@@ -193,8 +193,13 @@ def find(
 
 def absence_hint() -> str:
     """Return the end of an error about an unknown name: the plug-ins that cannot be loaded; "" if all can."""
-    absent = [f"{plugin.name} ({plugin.package})" for plugin in absent_plugins()]
-    return f"; it may belong to a plug-in that is not installed: {', '.join(absent)}" if absent else ""
+    absent: dict[str, list[str]] = {}
+    for plugin in absent_plugins():
+        state = (
+            "does not load (see `tunecheck plugins`)" if " does not load: " in plugin.problem else "is not installed"
+        )
+        absent.setdefault(state, []).append(f"{plugin.name} ({plugin.package})")
+    return "".join(f"; it may belong to a plug-in that {state}: {', '.join(names)}" for state, names in absent.items())
 
 
 def check(candidate: Candidate, trust: Trust) -> None:

@@ -176,9 +176,8 @@ class DetailReader:
         response = target.get("result") if response is None else response
 
         # Every row goes to every panel, because a panel may draw all rows together.
-        add = partial(plugins.call, returns=PanelRow | None)
-        panel_rows = {origin.name: add(origin, reader.add, number, row) for origin, reader in self._panels}
-        panels = {name: panel_row for name, panel_row in panel_rows.items() if panel_row is not None}
+        found = {by.name: plugins.call(by, each.add, number, row, returns=PanelRow | None) for by, each in self._panels}
+        panels = {name: panel_row for name, panel_row in found.items() if panel_row is not None}
 
         messages, turns, used = _conversation(data, ground_truth)
         verdicts = columns.verdicts(row)

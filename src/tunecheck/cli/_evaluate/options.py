@@ -139,8 +139,7 @@ def evaluate_options() -> type[Options]:
         PluginError: an option of a plug-in has a name that Tunecheck or another plug-in uses.
     """
     added = added_options()
-    owners: list[tuple[str, type[CommandOptions]]] = [("Tunecheck", Options)]
-    owners += [(candidate.origin, kind) for candidate, kind in added]
+    owners: list[tuple[str, type[Any]]] = [("Tunecheck", Options), *((by.origin, kind) for by, kind in added)]
 
     # Methods and helpers may have equal names: `own_options` calls those of each class on its own object.
     for (origin, kind), (user, other) in permutations(owners, 2):
