@@ -408,9 +408,12 @@ def _read(kind: type[S], options: Sequence[declared.OptionField], document: Docu
     Raises:
         ConfigurationError: a key or value is wrong; for a configuration file, the text names the line.
     """
-    values = read_as(document.value, _struct_type(options), document.where)
-    given: dict[str, Any] = {option.name: _value(option, values, document) for option in options}
-    return kind(**{name: value for name, value in given.items() if value is not None})
+    try:
+        values = read_as(document.value, _struct_type(options), document.where)
+    except ConfigurationError as error:
+        raise ConfigurationError(str(error).replace("key; known", "key (of a missing plug-in?); known")) from None
+
+    return kind(**{each.name: value for each in options if (value := _value(each, values, document)) is not None})
 
 
 def _struct_type(options: Sequence[declared.OptionField]) -> type[msgspec.Struct]:
@@ -440,7 +443,7 @@ def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
     return kind | None
 
 
-def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> object:
+def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> Any:  # noqa: ANN401 - the option's own type
     """Return an option's value among a document's `values`, as the command line would give it; None without a value.
 
     For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `set: {bleu: {k: 1}}` gives `{"bleu.k": 1}`.
