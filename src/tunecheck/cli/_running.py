@@ -58,7 +58,7 @@ from tunecheck import _yaml as yamltext, endpoints, evaluation, results
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, object_or_empty
-from tunecheck._messages import clean, command_line, plural
+from tunecheck._messages import clean, command_line, plural, suggest_names
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
 from tunecheck.cli import _options as declared
@@ -411,7 +411,10 @@ def _read(kind: type[S], options: Sequence[declared.OptionField], document: Docu
     try:
         values = read_as(document.value, _struct_type(options), document.where)
     except ConfigurationError as error:
-        raise ConfigurationError(str(error).replace("key; known", "key (of a missing plug-in?); known")) from None
+        known = [option.name for option in options]
+        unlike = [key for key in object_or_empty(document.value) if key not in known and not suggest_names(key, known)]
+        hint = f"; {unlike[0]} may be an option of a plug-in that is not installed" if unlike else ""
+        raise ConfigurationError(f"{error}{hint}") from None
 
     return kind(**{each.name: value for each in options if (value := _value(each, values, document)) is not None})
 
