@@ -339,6 +339,14 @@ def test_an_option_with_a_used_name_is_refused(
     assert re.match(f"error: {said}", done.stderr)
 
 
+def test_evaluate_py_refuses_an_option_with_a_used_name_in_one_line(acme_options: AcmeOptions) -> None:
+    environment = os.environ | {"PYTHONPATH": str(acme_options("acme_a", "limit: int | None = option('', 'N')"))}
+    command = [sys.executable, str(ROOT / "evaluate.py"), "--help"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert re.fullmatch("error: --limit of acme_a.*\n", done.stderr)
+
+
 def test_helpers_of_options_may_have_equal_names(acme_options: AcmeOptions, workspace: Path) -> None:
     sites = [acme_options("acme_a", "loud: bool = flag('')"), acme_options("acme_b", "quietly: bool = flag('')")]
     (workspace / "rows.jsonl").write_text('{"response": "x"}\n')

@@ -24,10 +24,10 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from types import FrameType
-from typing import NoReturn, TextIO, cast
+from typing import NoReturn, TextIO, TypeAlias, cast
 
 import click
 
@@ -40,6 +40,8 @@ from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
 from tunecheck.cli._shared_options import results_folder
 from tunecheck.plugins import absence_hint, command_groups, discover, find
 
+_MakeCommand: TypeAlias = Callable[[], click.Command]
+"""Makes the command to run; an error, such as a plug-in's wrong option, is reported like one of the command."""
 _MOST_SHOWN = 4_000
 """The most characters of an error's line."""
 _PATIENCE_S = 3.0
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
 
     version = click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")
-    return _run(Invocation(program, f"{program} evaluate"), version(_CommandGroup((), _ABOUT)), arguments)
+    return _run(Invocation(program, f"{program} evaluate"), lambda: version(_CommandGroup((), _ABOUT)), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
@@ -62,10 +64,15 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
     `arguments` are by default those of the process.
     """
+    program = command_line(["python", sys.argv[0]])
+    return _run(Invocation(program, program), _evaluate_command, arguments)
+
+
+def _evaluate_command() -> click.Command:
+    """Return click's command for `evaluate`; raise PluginError if the options of a plug-in cannot be added."""
     from tunecheck.cli._evaluate.command import evaluate
 
-    program = command_line(["python", sys.argv[0]])
-    return _run(Invocation(program, program), evaluate.click_command("evaluate"), arguments)
+    return evaluate.click_command("evaluate")
 
 
 class _CommandGroup(click.Group):
@@ -139,12 +146,12 @@ def _commands() -> dict[str, str]:
     return {candidate.name: candidate.help for candidate in discover("commands")}
 
 
-def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command and return its exit code.
+def _run(invocation: Invocation, make: _MakeCommand, arguments: Sequence[str] | None) -> int:
+    """Make and run a command; return its exit code.
 
     Without `arguments`, use those of this process, and end it 3 seconds later if threads with hanging calls remain.
     """
-    code = _run_with_safe_streams(invocation, command, arguments)
+    code = _run_with_safe_streams(invocation, make, arguments)
     # Python waits for threads before it exits, but a thread with a timed-out call may never end.
     others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     if arguments is None and others:
@@ -154,8 +161,8 @@ def _run(invocation: Invocation, command: click.Command, arguments: Sequence[str
     return code
 
 
-def _run_with_safe_streams(invocation: Invocation, command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command with safe output streams, and return its exit code.
+def _run_with_safe_streams(invocation: Invocation, make: _MakeCommand, arguments: Sequence[str] | None) -> int:
+    """Make and run a command with safe output streams, and return its exit code.
 
     Output never fails on characters that the terminal lacks, and never contains a CI system's log commands. Without
     `arguments`, the process keeps these streams, because threads and finalizers may print after the command.
@@ -175,22 +182,22 @@ def _run_with_safe_streams(invocation: Invocation, command: click.Command, argum
 
     if arguments is None:
         disable_log_commands()
-        return _exit_code(invocation, command, words)
+        return _exit_code(invocation, make, words)
 
     # A caller that passes arguments, such as a test, gets its own streams back.
     out, err = (cast("TextIO", LogStream(stream)) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        return _exit_code(invocation, command, words)
+        return _exit_code(invocation, make, words)
 
 
-def _exit_code(invocation: Invocation, command: click.Command, arguments: Sequence[str]) -> int:
-    """Run a command; report an error or interruption in one line. Return the exit code, or end the process.
+def _exit_code(invocation: Invocation, make: _MakeCommand, arguments: Sequence[str]) -> int:
+    """Make and run a command; report an error or interruption in one line. Return the exit code, or end the process.
 
     Without arguments, the help is shown and the code is that of wrong use.
     """
     try:
         with _ended_like_interrupted(), rare_collections():
-            code = _invoke(command, invocation, arguments or ["--help"])
+            code = _invoke(make(), invocation, arguments or ["--help"])
             sys.stdout.flush()
         return code if arguments else WRONG_USE
     except BrokenPipeError:
