@@ -64,7 +64,7 @@ class EndpointJudge:
         """Load the prompt of a question; raise ConfigurationError if the question has none."""
         if not purpose.isidentifier():
             raise ConfigurationError(
-                f"AskJudge: the purpose {purpose!r} must consist of letters, digits and _, and begin with no digit"
+                f"the purpose {purpose!r} of an AskJudge must consist of letters, digits and _, and begin with no digit"
             )
         file = prompt_file(f"memory_{purpose}", self._folder)
         if not file.is_file():

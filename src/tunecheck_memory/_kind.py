@@ -73,7 +73,7 @@ class Say:
     def __post_init__(self) -> None:
         """Raise ValueError for a message that is not text or cannot be sent."""
         if not isinstance(self.message, str):
-            raise ValueError(f"Say: `message` must be text, not {self.message!r:.60}")
+            raise ValueError(f"the message of a Say must be text, not {self.message!r:.60}")
         self.message.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
 
 
@@ -87,7 +87,7 @@ class AskJudge:
     def __post_init__(self) -> None:
         """Raise ValueError or TypeError for a purpose that is not text or values without a JSON form."""
         if not isinstance(self.purpose, str) or not isinstance(plain(self.values), dict):
-            raise ValueError("AskJudge: `purpose` must be text, and `values` must be a dict of JSON values")
+            raise ValueError("the purpose of an AskJudge must be text, and its values must be a dict of JSON values")
 
 
 @dataclass(frozen=True, slots=True)

@@ -615,7 +615,7 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
     # With two runs there is no choice of a best run: the other run is the base.
     optimism = expected_optimism(common.scores, common.cluster_codes) if len(tables) > 2 else None
     if optimism is not None:
-        # Only the decision to act on has this remark: the others are not chosen for being the largest.
+        # The remark is only for the chosen decision: choosing among runs favors one that looks better by chance.
         size = size_text(sides.kind, optimism)
         remark = f"if all {len(tables)} runs are equal, chance makes the best look {size} better on average"
         decision = replace(best, because=(*best.because, remark))

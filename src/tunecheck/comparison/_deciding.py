@@ -75,7 +75,8 @@ class EarlyStopping:
         self._clusters = None if new.clusters is None else new.clusters.labels
 
         pairing = pair(base, new)
-        # The base's item for each row of the run, found by the row's own item. A row that the base lacks has no entry.
+        # Each row of the run gets the base's item that is paired with the row's item. A row that the base lacks has no
+        # entry.
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
 
@@ -180,7 +181,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     common = [name for name in base.evaluators if name in evaluators and name not in base.opened.derived]
     if not common:
         wanted, own = ", ".join(evaluators), ", ".join(base.evaluators)
-        advice = f"name the new run that `tunecheck score {base.info.id} --evaluators NAME` makes"
+        advice = f"score it with `tunecheck score {base.info.id} --evaluators NAME`, and use the new run as the base"
         raise _refusal(base, f"it has no verdict of {wanted} (only of: {own or 'none'}): {advice}")
     return primary if primary in common else default_primary(common, base)
 

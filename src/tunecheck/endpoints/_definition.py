@@ -85,7 +85,8 @@ def _set_format(endpoint: Endpoint, definition: Definition, trust: Trust | None)
 def check_named(source: str | Path, trust: Trust) -> None:
     """Check that the origin of `source`, which `trust` describes, may use this definition.
 
-    Data may only name definitions in the workspace's `endpoints/` folder that run no Python code.
+    Unless the user approved the definition, data may only name one in the workspace's `endpoints/` folder that runs no
+    Python code.
 
     Raises:
         ConfigurationError: the origin must not use the definition, or there is no such definition.
@@ -96,12 +97,12 @@ def check_named(source: str | Path, trust: Trust) -> None:
     definition = read_definition(path)
     function = definition.data.get("function")
     if definition.kind == "python" and isinstance(function, str):
-        # A definition may run any Python function, so data may never name one.
+        # A definition may run any Python function, so data may name it only if the user approved it.
         act = f"run {function} as an endpoint"
         trust.check(path, act, never=True)
         file = definition.file(function.rpartition(":")[0])
         if file.suffix == ".py":
-            # A definition that the user named may be someone else's: the file that it names needs approval, too.
+            # If data names the definition, `--trust` on it covers this file, too; `tunecheck trust` does not.
             (trust if trust.named_by is None else trust.of(path)).check(file, act, never=True)
 
 

@@ -106,7 +106,7 @@ def checked_url(
         if sends_secrets and not private:
             raise place.error(f"the url would send a key over plain http to the public host {masked_host}: use https")
 
-    # The server sees only these parts of the address, and its error messages may repeat them.
+    # The server receives the path and the query, and may repeat them in error messages.
     if from_secret:
         for part in (parts.path.strip("/"), parts.query):
             if len(part) >= LEAST_ECHO:

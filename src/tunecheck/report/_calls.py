@@ -550,8 +550,8 @@ def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> d
 def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
     """Return the calls and the text of the model's output in a step, and add the calls' canonical texts to `called`.
 
-    `executed` are the calls of the step in the log, or None. If it is a list, only these calls are shown. The text is
-    then the whole content, unless calls can be read from the content, too.
+    `executed` are the calls of the step in the log, or None. If it is a list, only these calls are shown. If the list
+    or the content has no calls, the text is the whole content; else the content without its calls.
     """
     reading = read_calls(content)
     if isinstance(executed, list):

@@ -584,11 +584,11 @@ class EvaluatorPart(tables.EvaluatorColumns):
             if metric and metric != key:
                 column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), metrics)
                 if column is not None:
-                    # A column of verdicts names itself.
+                    # `passes` names the column with the verdicts: here this column itself.
                     column.passes = column.name
                     self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
-            # `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`. A column that the run does not describe is
-            # binary until a value other than 0 and 1 makes it a score.
+            # A key that repeats another gets no column: `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`. A
+            # column that the run does not describe is binary until a value other than 0 and 1 makes it a score.
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
                 entry = self.entry.metric(key) or MetricEntry(key, "binary")
                 column = self._column(key, key, entry, metrics)

@@ -337,7 +337,8 @@ def _function(search: _Search, function: Function) -> GraphFunction:
     if not witnesses:
         return GraphFunction(simulator=function.simulator, problem="none of the function's trial calls succeeded")
 
-    # One refusal shows that a parameter is keyed. A parameter counts as ignored only if no witness depends on it.
+    # A parameter is keyed if a made-up value makes any successful call (witness) fail. It is ignored only if no witness
+    # depends on it.
     keyed = [name for name in function.parameters if any(_is_keyed(search, each, name) for each in witnesses)]
     ignored = [name for name in function.parameters if all(_is_ignored(search, each, name) for each in witnesses)]
     in_vain = sorted(function.required.intersection(ignored))
