@@ -112,8 +112,8 @@ class _Passage:
 
         if len(chosen) < count:
             raise DataError(
-                f"{self.where}: a question needs {count} wrong options (beginnings of other chapters), but there are only "
-                f"{len(chosen)}; add chapters, or entries of `others` in a .jsonl file"
+                f"{self.where}: a question needs {count} wrong options (beginnings of other chapters), but there are "
+                f"only {len(chosen)}; add chapters, or entries of `others` in a .jsonl file"
             )
         return chosen
 
