@@ -338,7 +338,7 @@ OF_AZURE: dict[str, Check] = {
     "`NA` and `null` in a CSV file": csv,
     "a byte order mark in JSON Lines": byte_order_mark,
     "a file without rows, a CSV file with semicolons or too many cells": all_of(no_rows, odd_csv),
-    "a nested value that is mapped or has a parameter's name": all_of(
+    "a nested value as input: by a mapping, or by the parameter's name": all_of(
         sees(
             lambda text: text,
             *QUERIES,
@@ -349,6 +349,7 @@ OF_AZURE: dict[str, Check] = {
             lambda text: str(text), "[1]", rows=[{"a": {"b": [1]}}], evaluator_config={"e": mapped(text="${data.a.b}")}
         ),
         sees(lambda truth: truth, "nine", rows=[{"meta": {"truth": "nine"}}]),
+        sees(lambda x: x, 1, rows=[{"a": {"x": 1, "y": {"x": 2}}}]),
     ),
     "a mapping of an unknown column to an unknown parameter": sees(
         lambda q: q, *QUERIES, evaluator_config={"e": mapped(q="${data.query}", unused="${data.nope}")}
@@ -358,7 +359,7 @@ OF_AZURE: dict[str, Check] = {
         *("given", "red", "the sea"),
         target=lambda query: {"response": "given"} if query == "q1" else {"other": "o"},
     ),
-    "a column `__outputs.x`, without a target": reserved_column,
+    "a data column `__outputs.x` in a run without a target": reserved_column,
     "a target that fails on some rows": target_on_some_rows,
     "a target without parameters": sees(lambda answer: answer, "a", "a", "a", target=lambda: {"answer": "a"}),
     "a tuple that a target returns": sees(
@@ -379,7 +380,7 @@ OF_AZURE: dict[str, Check] = {
     "a row without the column of a judge's optional input": lacking_input,
     "a value with `system:` at the start of a line in a judge's prompt": role_in_a_value,
     "the model's name in a judge's properties": named_model,
-    "the model's name in requests": asked_body,
+    "the deployment of an `AzureOpenAIModelConfiguration` in requests": asked_body,
     "infinity": infinity,
     "an output that is NaN in every row": nan_throughout,
     "NaN in the file of `output_path`": strict_json,
