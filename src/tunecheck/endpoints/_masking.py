@@ -5,7 +5,7 @@ every text from then on. `storable_settings()` masks a definition before it is w
 
 `Redactor` finds a secret in these forms, in any case:
 
-* the secret itself, or a part of it with at least 12 characters (127 if it has more than 256)
+* the secret itself, or a part of it with at least 12 characters (127 if the secret has more than 256)
 * its base64, at each of the three offsets and in both alphabets, and the user name and password of a Basic header
 * each of these behind up to eight layers of escapes (JSON, URL, HTML), or with invisible characters in it
 * a number with the same digits
