@@ -109,7 +109,7 @@ def test_other_books_give_wrong_options_where_one_has_too_few_chapters(tmp_path:
 
 def test_a_lonely_book_of_few_chapters_is_refused(tmp_path: Path) -> None:
     write_book(tmp_path, "A", 3)
-    with pytest.raises(DataError, match=r"needs 5 beginnings .* there are only 2"):
+    with pytest.raises(DataError, match=r"needs 5 wrong options .* there are only 2"):
         make(tmp_path)
 
 
