@@ -104,22 +104,38 @@ def loads_part(text: bytes, keys: Collection[str]) -> JSON:
     return row
 
 
+def object_decoder(
+    kinds: Mapping[str, object], *, forbid_unknown_fields: bool = False
+) -> msgspec.json.Decoder[msgspec.Struct] | None:
+    """Return a decoder for objects with these keys; None if msgspec does not support one of the keys.
+
+    `kinds` has the type of each key's values. A key that an object lacks is UNSET in the decoded Struct.
+    """
+    # Keys such as `outputs.match.match` are no names of Python: fields are numbered and renamed.
+    fields = [(f"k{number}", kind, msgspec.UNSET) for number, kind in enumerate(kinds.values())]
+    names = {f"k{number}": key for number, key in enumerate(kinds)}
+
+    try:
+        # JSON has no cycles: the garbage collector need not visit the objects (`gc=False`).
+        kind = msgspec.defstruct("Object", fields, rename=names, forbid_unknown_fields=forbid_unknown_fields, gc=False)
+    except ValueError:  # msgspec does not support keys with characters that JSON must escape
+        return None
+    return msgspec.json.Decoder(kind)
+
+
 def values_reader(keys: Iterable[str]) -> Callable[[bytes], JSON]:
     """Return a function that reads these keys from an object's JSON text; it may leave out others.
 
     This takes less than half of the time of reading the whole object. The function raises ValueError if the text is not
     JSON. It does not check the encoding of values that it leaves out.
     """
-    fields = {f"key_{number}": key for number, key in enumerate(keys)}
-    try:
-        kind = msgspec.defstruct("Values", [(field, Any, msgspec.UNSET) for field in fields], rename=fields)
-    except ValueError:  # a key has a character that msgspec does not allow, such as a quotation mark
+    decoder = object_decoder(dict.fromkeys(keys, Any))
+    if decoder is None:
         return loads
-    decode = msgspec.json.Decoder(kind).decode
 
     def read(text: bytes) -> JSON:
         try:
-            values: JSON = msgspec.to_builtins(decode(text))
+            values: JSON = msgspec.to_builtins(decoder.decode(text))
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             return loads(text)
         return values

@@ -43,7 +43,7 @@ from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._files import EvaluatorEntry, MetricEntry
-from tunecheck._json import JSON, check_utf8, dumps, loads
+from tunecheck._json import JSON, check_utf8, dumps, loads, object_decoder
 from tunecheck.datasets._reading import SOURCE_ID, TRIAL, fingerprint, is_trial, usable_id
 from tunecheck.pipeline._finished_rows import PASS_RATE, ResultRow, counted_metric, read_row
 from tunecheck.results import _table as tables
@@ -252,7 +252,8 @@ class TableBuilder:
         if (keys, needed) != self._decoder_keys:
             kinds = {key: Any if key in needed else msgspec.Raw for key in keys}
             self._decoder_keys = keys, needed
-            self._decoder = _row_decoder(kinds) if len(keys) <= _MOST_KEYS else None
+            is_supported = len(keys) <= _MOST_KEYS
+            self._decoder = object_decoder(kinds, forbid_unknown_fields=True) if is_supported else None
 
         if self._decoder is None:
             return None
@@ -516,23 +517,6 @@ def _item_labels(labels: Mapping[str, tables.Labels], first_rows: Sequence[int] 
     if first_rows is None:
         return labels
     return {name: [values[row] for row in first_rows] for name, values in labels.items()}
-
-
-def _row_decoder(kinds: Mapping[str, object]) -> msgspec.json.Decoder[msgspec.Struct] | None:
-    """Return a decoder for rows with no other keys than these; None if msgspec does not support one of the keys.
-
-    `kinds` has the type of each key's values.
-    """
-    # Keys such as `outputs.match.match` are no names of Python: fields are numbered and renamed.
-    fields = [(f"k{number}", kind, UNSET) for number, kind in enumerate(kinds.values())]
-    names = {f"k{number}": key for number, key in enumerate(kinds)}
-
-    try:
-        # Rows of JSON have no cycles: the garbage collector need not visit them (`gc=False`).
-        row = msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, gc=False)
-    except ValueError:  # msgspec does not support keys with characters that JSON must escape
-        return None
-    return msgspec.json.Decoder(row)
 
 
 def _may_label_slice(value: Cell) -> bool:
