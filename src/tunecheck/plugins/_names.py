@@ -54,6 +54,8 @@ class AbsentPlugin:
     name: str
     package: str
     problem: str
+    is_missing: bool
+    """True if the package is not installed; False if the package is broken."""
 
 
 # `select` is kept to find the entry points of other groups, because reading all entry points again takes long.
@@ -125,9 +127,10 @@ def _absent(point: EntryPoint, error: BaseException) -> AbsentPlugin:
     package = point.module.partition(".")[0]
     problem = f"{point.value} does not load: {type(error).__name__}: {' '.join(str(error).split())}"
     # The module that was not found is the plug-in's own, or a package that contains it.
-    if isinstance(error, ModuleNotFoundError) and f"{point.module}.".startswith(f"{error.name}."):
+    is_missing = isinstance(error, ModuleNotFoundError) and f"{point.module}.".startswith(f"{error.name}.")
+    if is_missing:
         problem = f"the package {package} is not installed"
-    return AbsentPlugin(point.name, package, problem)
+    return AbsentPlugin(point.name, package, problem, is_missing)
 
 
 _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "formats")
@@ -195,9 +198,7 @@ def absence_hint() -> str:
     """Return the end of an error about an unknown name: the plug-ins that cannot be loaded; "" if all can."""
     absent: dict[str, list[str]] = {}
     for plugin in absent_plugins():
-        state = (
-            "does not load (see `tunecheck plugins`)" if " does not load: " in plugin.problem else "is not installed"
-        )
+        state = "is not installed" if plugin.is_missing else "does not load (see `tunecheck plugins`)"
         absent.setdefault(state, []).append(f"{plugin.name} ({plugin.package})")
     return "".join(f"; it may belong to a plug-in that {state}: {', '.join(names)}" for state, names in absent.items())
 
