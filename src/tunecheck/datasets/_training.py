@@ -369,7 +369,7 @@ def _add_message(turns: Turns, message: JSON, *, trained: bool) -> None:
     """
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str):
-        raise turns.error("the message must be an object whose `role` is a text")
+        raise turns.error("the message must be an object with a text as `role`")
     content = message.get("content")
 
     if role not in ROLES:

@@ -158,7 +158,7 @@ class RunSource(Protocol):
 
 
 class ClusterRule(Protocol):
-    """Returns the groups of dependent rows in a run, or None for a run whose data the plug-in does not know."""
+    """Returns the groups of dependent rows in a run, or None if the plug-in does not know the run's data."""
 
     def __call__(self, run: OpenedRun, row_ids: list[str]) -> Clusters | None: ...
 
