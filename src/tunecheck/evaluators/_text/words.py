@@ -20,11 +20,7 @@ Unicode 7.0. No rule looks across blanks.
 from __future__ import annotations
 
 import re
-import struct
-import sys
-from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -498,16 +494,10 @@ def _step_5(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
-# -- WordNet 3.0's synonyms, from a table that is read in a few milliseconds and holds what METEOR can use: synsets hold
-# only the names that a lower-case token can equal, and only synsets with such a name are there. The table
-# (`data/wordnet.bin`, made by `scripts/build_text_data.py`) is little-endian: the mark `WORDNET1`, ten 32-bit numbers
-# (lemmas, senses, synsets, names, bytes of lemma text, bytes of exception text, first synset of each of the four parts
-# of speech), five arrays of 32-bit numbers (where each lemma starts in the lemma text; where its senses start; the
-# senses, which are synset numbers; where each synset's names start; the names, which are lemma numbers), the lemma
-# text, the exception text. Lemmas are sorted.
+# -- WordNet 3.0's synonyms. The table (`data/wordnet.txt`, made by `scripts/build_text_data.py`) has sorted lines of
+# two kinds. `car n = auto automobile` are the names in all synsets of a noun, with `=` for the word itself; it has only
+# names that a lower-case token can equal. `went v! go` are the base forms of an irregular verb.
 
-_HEADER = struct.Struct("<8s10I")
-_MARK = b"WORDNET1"
 _LONGEST = 80
 """Maximum length of a lemma's forms in characters."""
 _ENDINGS = {
@@ -519,99 +509,7 @@ _ENDINGS = {
     "a": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
     "r": (),
 }  # fmt: skip
-"""Rules of detachment by part of speech, as morphy(7WN) lists them."""
-
-
-class Synset(NamedTuple):
-    """A set of synonyms; `part` is the part of speech: n, v, a or r."""
-
-    part: str
-    names: tuple[str, ...]
-
-
-class WordNet:
-    """The table in memory, searched without unpacking."""
-
-    def __init__(self, data: bytes) -> None:
-        """Split the table's bytes into arrays and texts, as its header says; refuse another version (ValueError)."""
-        # After the mark: five counts, the lengths of two texts in bytes, and each part of speech's first synset.
-        mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
-        if mark != _MARK:
-            raise ValueError("the WordNet table has another version: install tunecheck again")
-
-        position = _HEADER.size
-        blocks = []
-        for count in (lemmas + 1, lemmas + 1, senses, synsets + 1, names):
-            numbers = array("I", data[position : position + 4 * count])
-            if sys.byteorder == "big":
-                numbers.byteswap()
-            blocks.append(numbers)
-            position += 4 * count
-
-        self._lemma_starts, self._sense_starts, self._senses, self._name_starts, self._names = blocks
-        self._text = data[position : position + text].decode("ascii")
-        self._exceptions = _read_exceptions(data[position + text : position + text + exceptions].decode("ascii"))
-        # by part of speech: its first synset, and the first synset of the next part
-        self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
-        self._positions = range(lemmas)
-
-    def synsets(self, word: str) -> list[Synset]:
-        """Return all sets of synonyms of the word or a base form: of nouns, verbs, adjectives, then adverbs."""
-        form = word.lower()
-        # The names of a synset stand between its own start and that of the next synset.
-        return [
-            Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
-            for part in "nvar"
-            for base in self._bases(form, part)
-            for number in self._synsets_of(base, part)
-        ]
-
-    def synonyms(self, word: str) -> frozenset[str]:
-        """Return the word itself and all names in its synsets."""
-        return frozenset(name for synset in self.synsets(word) for name in synset.names).union((word,))
-
-    def lemmas(self) -> list[str]:
-        """Return all lemmas of the table, sorted."""
-        return [*map(self._lemma, self._positions)]
-
-    def _lemma(self, position: int) -> str:
-        """Return the lemma at this position in the table."""
-        return self._text[self._lemma_starts[position] : self._lemma_starts[position + 1]]
-
-    def _bases(self, form: str, part: str) -> dict[str, None]:
-        """Return the word and its possible base forms for a part of speech.
-
-        The base forms are those of the list of irregular words, else those by the rules of detachment. For the noun
-        `churches`, they are `churche` (no lemma, so without effect) and `church`.
-        """
-        irregular = self._exceptions[part].get(form)
-        if irregular is None:
-            irregular = [form.removesuffix(old) + new for old, new in _ENDINGS[part] if form.endswith(old)]
-
-        return dict.fromkeys((form, *irregular))
-
-    def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
-        """Yield the numbers of the synsets that contain this lemma as this part of speech; none if it is unknown."""
-        position = bisect_left(self._positions, lemma, key=self._lemma)
-        if position < len(self._positions) and self._lemma(position) == lemma:
-            first, last = self._bounds[part]
-            senses = self._senses[self._sense_starts[position] : self._sense_starts[position + 1]]
-            yield from (number for number in senses if first <= number < last)
-
-
-def _read_exceptions(text: str) -> dict[str, dict[str, list[str]]]:
-    """Return the base forms of irregular words, by part of speech and word."""
-    exceptions: dict[str, dict[str, list[str]]] = {part: {} for part in "nvar"}
-    for line in text.splitlines():
-        part, form, *bases = line.split(" ")
-        exceptions[part][form] = bases
-    return exceptions
-
-
-@lru_cache(maxsize=1)
-def wordnet() -> WordNet:
-    """Return the shipped table; the first call reads it."""
-    return WordNet(read_data("wordnet.bin"))
+"""Rules of detachment by part of speech (noun, verb, adjective, adverb), as morphy(7WN) lists them."""
 
 
 def synonyms(word: str) -> frozenset[str]:
@@ -621,8 +519,34 @@ def synonyms(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 13)
 def _remembered_synonyms(word: str) -> frozenset[str]:
-    """Return a word and its synonyms from the cache or the shipped table."""
-    return wordnet().synonyms(word)
+    """Return a word and its synonyms from the cache or the shipped table.
+
+    The synonyms are those of the word and of its base forms as each part of speech. The base forms are those of the
+    list of irregular words, else those by the rules of detachment. For the noun `churches`, they are `churche` (no
+    lemma, so without effect) and `church`.
+    """
+    form, names = word.lower(), {word}
+    for part, endings in _ENDINGS.items():
+        bases = _wordnet_entry(form, f"{part}!")
+        if bases is None:
+            bases = [form.removesuffix(old) + new for old, new in endings if form.endswith(old)]
+        for base in (form, *bases):
+            names.update(base if name == "=" else name for name in _wordnet_entry(base, part) or ())
+    return frozenset(names)
+
+
+def _wordnet_entry(word: str, kind: str) -> list[str] | None:
+    """Return the words in the table's line of this kind, such as `n` or `n!`; None without such a line."""
+    lines = _wordnet()
+    position = bisect_left(lines, f"{word} {kind}")
+    entry = lines[position].split(" ") if position < len(lines) else []
+    return entry[2:] if entry[:2] == [word, kind] else None
+
+
+@lru_cache(maxsize=1)
+def _wordnet() -> list[str]:
+    """Return the lines of the shipped table; the first call reads it."""
+    return _read_lines("wordnet.txt")
 
 
 # -- data files
