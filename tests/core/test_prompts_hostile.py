@@ -106,19 +106,6 @@ def test_rendering_opens_no_file_and_runs_no_code() -> None:
     assert done.stdout.strip() == f"clean {len(bodies)}", done.stderr[-2000:]
 
 
-def test_a_prompt_reads_a_few_files_only_and_not_too_much_of_them(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("x")
-    references = "".join(f"  k{number}: '${{file:x.txt}}'\n" for number in range(21))
-    too_many = r"sample\.k20: with 'x\.txt', the prompt has more than 20 files"
-    with pytest.raises(PromptError, match=too_many):
-        load_prompt(write(tmp_path, "p", "system:\n", f"sample:\n{references}"))
-    with (tmp_path / "x.png").open("wb") as file:
-        file.truncate(17 << 20)
-    images = "".join(f"![]({'./' * number}x.png)" for number in range(4))
-    with pytest.raises(PromptError, match=r"with '.*x\.png', the prompt's files exceed 64 MB together"):
-        load_prompt(write(tmp_path, "p", f"system:\n{images}"))
-
-
 TEMPLATES = (
     "system:\nJudge.\nuser:\nQ: {{ a }}.\nA: {{ b }}.\n",
     "system:\n[{{ a }}]\n{{ b }}\n|\nuser:\nend",

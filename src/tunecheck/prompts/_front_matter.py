@@ -1,6 +1,6 @@
 """Read the front matter of a `.prompty` file. Mistakes raise PromptError, which names file, line and key.
 
-A prompt may refer to files, at most 20, with `${file:NAME}` as a whole value. They must be in the prompt's folder, or
+A prompt may refer to files with `${file:NAME}` as a whole value. They must be in the prompt's folder, or
 be JSON, YAML or image files of the workspace. A variable of the environment replaces `${env:NAME}` as a whole value.
 In the model's settings, a secret must be such a reference, and only the model's configuration may have one.
 """
@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
 import msgspec
 
 from tunecheck._describe import Written, read_as, shown_value
+from tunecheck._disk import read_regular
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
 from tunecheck._messages import did_you_mean, suggest_names
@@ -26,75 +27,38 @@ from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECR
 
 # -- files that a prompt refers to, in its folder or shared data of its workspace
 
-_MOST_FILES = 20
-"""Maximum number of files that a prompt refers to; each use counts."""
-
-_MOST_BYTES = 64 << 20
-"""Total size of all files of one prompt. OpenAI accepts requests of 50 MB."""
-
 _SHARED_SUFFIXES = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 """Endings of files outside the prompt's folder that a prompt may read: data and images, no code and no secrets."""
 
 
+@dataclass(frozen=True, slots=True)
 class PromptFolder:
-    """Reads files of a prompt's folder. The folder is None if the prompt was given as text."""
+    """Reads files of a prompt's folder. The path is None if the prompt was given as text."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._files_left = _MOST_FILES
-        self._bytes_left = _MOST_BYTES
+    path: Path | None
 
     def lacks(self, name: str) -> bool:
         """Return whether the folder has no file of this name; False without a folder."""
-        return self._path is not None and not (self._path / name).exists()
+        return self.path is not None and not (self.path / name).exists()
 
     def read(self, file: str, most: int) -> bytes:
-        """Return the content of `file` in the prompt's folder. Count the file and its size against the prompt's limits.
-
-        `most` is the largest size of this file in bytes.
+        """Return the content of `file` in the prompt's folder, or of a shared data file of the workspace.
 
         Raises:
-            ValueError: the file is not in the folder, unreadable or too large, or the prompt has read too many files.
+            ValueError: the file is elsewhere, unreadable or larger than `most` bytes; the message names it.
         """
-        if self._path is None:
+        if self.path is None:
             raise ValueError(f"{file!r} cannot be read, because the prompt is a text, not a file: use a prompt file")
-        if self._files_left == 0:
-            raise ValueError(f"with {file!r}, the prompt has more than {_MOST_FILES} files: name fewer files")
 
-        # One byte more than allowed shows that the file is too large, without reading it whole.
-        content = _read_start(self._path, file, min(most, self._bytes_left) + 1)
-        if len(content) > most:
-            raise ValueError(f"{file!r} is larger than {most >> 10} KiB: use a smaller file")
-        if len(content) > self._bytes_left:
-            raise ValueError(f"with {file!r}, the prompt's files exceed {_MOST_BYTES >> 20} MB together: shrink them")
-
-        self._files_left -= 1
-        self._bytes_left -= len(content)
-        return content
-
-
-def _read_start(folder: Path, file: str, most: int) -> bytes:
-    """Return the first `most` bytes of `file` in the folder, or of a shared data file of the workspace.
-
-    Raises:
-        ValueError: the file is elsewhere or unreadable; the message names it.
-    """
-    try:
-        base = folder.resolve(strict=True)
-        path = (base / file).resolve(strict=True)
-
-        if not path.is_relative_to(base) and not _is_shared(path, base):
-            raise ValueError(
-                f"{file!r} is outside the prompt's folder: move it there; only JSON, YAML and images may be elsewhere"
-            )
-
-        if not path.is_file():
-            raise ValueError(f"{file!r} is not a file: name a file in the prompt's folder")
-
-        with path.open("rb") as handle:
-            return handle.read(most)
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        try:
+            base = self.path.resolve(strict=True)
+            path = (base / file).resolve(strict=True)
+            if not path.is_relative_to(base) and not _is_shared(path, base):
+                problem = "move it there; only JSON, YAML and images may be elsewhere"
+                raise ValueError(f"{file!r} is outside the prompt's folder: {problem}")
+            return read_regular(path, most)
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _is_shared(path: Path, base: Path) -> bool:

@@ -190,36 +190,33 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
     if not isinstance(tools, (list, dict)):
         raise front.error(("tools",), f"the tools must be a list or a mapping, not {shown_value(tools)}")
 
-    # The tools of a mapping are named by their keys, those of a list by their `name`.
-    named = [(key, None) for key in range(len(tools))] if isinstance(tools, list) else [(key, key) for key in tools]
     functions: list[JSON] = []
     notes: list[str] = []
-
-    for key, name in named:
+    for key in range(len(tools)) if isinstance(tools, list) else tools:
         kind = front.required_text("tools", key, "kind")
         if kind == "function":
-            functions.append(_function(front, name, ("tools", key)))
+            functions.append(_function(front, key))
         else:
             problem = f"the tool of kind {kind} is left out: only tools of kind function are supported"
             notes.append(str(front.error(("tools", key), problem)))
     return functions, notes
 
 
-def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> dict[str, JSON]:
-    """Return a function in `tools:` as an OpenAI tool; if `name` is None, the function's key `name` has the name.
+def _function(front: Front, key: str | int) -> dict[str, JSON]:
+    """Return a function in `tools:` as an OpenAI tool; its name is its key in a mapping, or its `name` in a list.
 
     Parameters that are bound to an input are left out, because the model must not set them.
     """
+    path = ("tools", key)
     strict = front.value(*path, "strict") is True
 
-    function: dict[str, JSON] = {"name": name or front.required_text(*path, "name")}
+    function: dict[str, JSON] = {"name": key if isinstance(key, str) else front.required_text(*path, "name")}
     description = front.filled_text(*path, "description")
     if description is not None:
         function["description"] = description
 
-    bindings = front.value(*path, "bindings")
-
     # Bindings are a list of `{name: …}`, or a mapping by name.
+    bindings = front.value(*path, "bindings")
     if isinstance(bindings, list):
         bound = [item.get("name") for item in bindings if isinstance(item, dict)]
     else:
