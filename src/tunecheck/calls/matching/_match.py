@@ -367,7 +367,10 @@ class _CallPairing:
             names, others = ([call.name for call in calls] for calls in (self.expected, self.actual))
             return transpose(_pair_next_equal(others, names)) if exchanged else _pair_next_equal(names, others)
 
-        costs = [[self._cost_if_same_function(row, column) for column in range(columns)] for row in range(rows)]
+        costs = [
+            [self._cost(row, column) if one.name == other.name else None for column, other in enumerate(self.actual)]
+            for row, one in enumerate(self.expected)
+        ]
         return transpose(align([*zip(*costs, strict=True)])) if exchanged else align(costs)
 
     def _actual_calls_come_first(self) -> bool:
@@ -390,13 +393,10 @@ class _CallPairing:
         for column in open_columns:
             groups[self.actual[column].name][1].append(column)
 
-        pairs: Positions = []
-        for name, (rows, columns) in groups.items():
-            if rows and columns:
-                pairs += self._pair_one_function(name, rows, columns)
-        return sorted(pairs)
+        shared = [group for group in groups.values() if all(group)]
+        return sorted(pair for rows, columns in shared for pair in self._pair_one_function(rows, columns))
 
-    def _pair_one_function(self, name: str, rows: list[int], columns: list[int]) -> Positions:
+    def _pair_one_function(self, rows: list[int], columns: list[int]) -> Positions:
         """Pair the calls of one function so that as few arguments as possible are wrong.
 
         If there are too many calls for that, pair them in order and add a note.
@@ -414,14 +414,14 @@ class _CallPairing:
             rows, columns = unpaired(rows, columns, equal)
 
         if len(rows) * len(columns) > _MOST_PAIRS:
+            name = self.expected[rows[0]].name
             self.notes.append(
                 f"{len(rows)} expected and {len(columns)} actual calls of {name} are too many to find the best pairs, "
                 "so they were compared in their order"
             )
             return pairs + list(zip(rows, columns, strict=False))
 
-        schema = _schema_of(name, self.definitions)
-        costs = [[self._cost(row, column, schema) for column in columns] for row in rows]
+        costs = [[self._cost(row, column) for column in columns] for row in rows]
         return pairs + [(rows[index], columns[partner]) for index, partner in assign(costs)]
 
     def _pair_by_likeness(self) -> Positions:
@@ -442,13 +442,6 @@ class _CallPairing:
 
     # -- costs of a pair
 
-    def _cost_if_same_function(self, row: int, column: int) -> int | None:
-        """Return the cost of the pair's differing arguments, or None if the calls are of different functions."""
-        name = self.expected[row].name
-        if name != self.actual[column].name:
-            return None
-        return self._cost(row, column, _schema_of(name, self.definitions))
-
     def _cost_if_misnamed(self, row: int, column: int) -> int | None:
         """Return the cost of pairing two calls of different functions.
 
@@ -457,7 +450,7 @@ class _CallPairing:
         from rapidfuzz import fuzz
 
         expected, actual = self.expected[row], self.actual[column]
-        cost = self._cost(row, column, _schema_of(expected.name, self.definitions))
+        cost = self._cost(row, column)
 
         # Similar names are enough, and so are arguments of which most are right.
         likeness = fuzz.ratio(expected.name.casefold(), actual.name.casefold())
@@ -467,9 +460,10 @@ class _CallPairing:
             return cost + int(100 - likeness)  # of equal costs, the more similar name wins
         return None
 
-    def _cost(self, row: int, column: int, schema: Schema | None) -> int:
+    def _cost(self, row: int, column: int) -> int:
         """Return the total cost of the arguments that differ in this pair of calls."""
         expected, actual = self.expected[row].arguments, self.actual[column].arguments
+        schema = _schema_of(self.expected[row].name, self.definitions)
         differences = self.comparison.arguments(expected, actual, schema)
         # `place[0]` is the argument's name. An argument counts once, however many values inside it differ.
         names = {str(difference.place[0]) for difference in differences}

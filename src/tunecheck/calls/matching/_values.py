@@ -188,8 +188,7 @@ class ValueComparison:
 
     def arguments(self, expected: Arguments, actual: Arguments, schema: Schema | None) -> Iterator[Difference]:
         """Yield the differences of a call's arguments: the expected ones in order, then the unexpected ones."""
-        compare = self._members_with_alternatives if self._policy.alternatives else self._members
-        return compare(expected, actual, _Spot((), schema))
+        return self._members(expected, actual, _Spot((), schema), alternatives=self._policy.alternatives)
 
     @property
     def exhausted(self) -> bool:
@@ -218,22 +217,23 @@ class ValueComparison:
 
     # -- objects
 
-    def _members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two objects' members. `spot` is the objects' place and its schema."""
+    def _members(
+        self, expected: Arguments, actual: Arguments, spot: _Spot, *, alternatives: bool = False
+    ) -> Iterator[Difference]:
+        """Yield the differences of two objects' members. `spot` is the objects' place and its schema.
+
+        With `alternatives`, each expected value is a list of accepted values.
+        """
         for name, value in expected.items():
             if name not in actual:
-                if not self._equals_absent(name, value, spot):
-                    yield Difference((*spot.place, name), "missing", expected=value)
+                may_be_missing = self._may_be_left_out if alternatives else self._equals_absent
+                if not may_be_missing(name, value, spot):
+                    yield Difference((*spot.place, name), "missing", expected=value, any_of=alternatives)
+            elif alternatives:
+                yield from self._any_of(value, actual[name], spot.inside(name))
             elif not plainly_same(value, actual[name]):
                 yield from self._value(value, actual[name], spot.inside(name))
 
-        yield from self._unexpected_members(expected, actual, spot)
-
-    def _unexpected_members(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield a difference for each member that is not expected and does not equal an omitted one.
-
-        `spot` is the object's place and its schema.
-        """
         for name, value in actual.items():
             if name not in expected and not self._equals_absent(name, value, spot):
                 yield Difference((*spot.place, name), "unexpected", actual=value)
@@ -259,19 +259,6 @@ class ValueComparison:
         return _is_empty(self._value(default[0], value, spot))
 
     # -- lists of accepted values
-
-    def _members_with_alternatives(self, expected: Arguments, actual: Arguments, spot: _Spot) -> Iterator[Difference]:
-        """Yield the differences of two objects' members, where each expected value is a list of accepted values.
-
-        `spot` is the objects' place and its schema.
-        """
-        for name, accepted in expected.items():
-            if name in actual:
-                yield from self._any_of(accepted, actual[name], spot.inside(name))
-            elif not self._may_be_left_out(name, accepted, spot):
-                yield Difference((*spot.place, name), "missing", expected=accepted, any_of=True)
-
-        yield from self._unexpected_members(expected, actual, spot)
 
     def _may_be_left_out(self, name: str, expected: JSON, spot: _Spot) -> bool:
         """Return whether an expected argument may be omitted: "" or a value that equals omission is accepted."""
@@ -316,7 +303,7 @@ class ValueComparison:
         """
         # Beyond the limit of depth or work, `_value` yields a difference without comparing.
         if isinstance(expected, dict) and isinstance(actual, dict) and len(spot.place) <= MAX_DEPTH and self._spend():
-            yield from self._members_with_alternatives(expected, actual, spot)
+            yield from self._members(expected, actual, spot, alternatives=True)
         elif (
             isinstance(expected, list) and isinstance(actual, list) and any(isinstance(item, dict) for item in expected)
         ):
@@ -580,15 +567,14 @@ def _shortest_path(
         row = row_of[column]
         row_costs, row_price = costs[row - 1], row_prices[row]
 
-        # Find the unreached column with the least reduced cost over all rows reached so far.
-        nearest, step = 0, _INFINITE
         for other in unreached:
             reduced = row_costs[other - 1] - row_price - column_prices[other]
             if reduced < distances[other]:
-                distances[other] = reduced
-                came_from[other] = column
-            if distances[other] < step:
-                nearest, step = other, distances[other]
+                distances[other], came_from[other] = reduced, column
+
+        # the unreached column with the least reduced cost over all rows reached so far
+        nearest = min(unreached, key=distances.__getitem__)
+        step = distances[nearest]
 
         # Change the prices by this step, so that the nearest column costs nothing more.
         for other in reached:
@@ -606,6 +592,9 @@ def _shortest_path(
 
 # -- the cheapest pairs in order
 
+_STEPS = ((1, 1), (1, 0), (0, 1))
+"""Rows and columns of a step of `align`: a pair, a row without partner, a column without partner."""
+
 
 def align(costs: Sequence[Sequence[int | None]]) -> Positions:
     """Return as many pairs (row, column) as possible, both rising, with the least total cost.
@@ -616,40 +605,25 @@ def align(costs: Sequence[Sequence[int | None]]) -> Positions:
     """
     rows = len(costs)
     columns = len(costs[0]) if rows else 0
-    best = [[(0, 0)] * (columns + 1) for _ in range(rows + 1)]  # the argument of _trace_back
+    # `best[row][column]` is the best alignment from that row and column on: minus the number of its pairs, their cost,
+    # and its first step in `_STEPS`. The smallest tuple has the most pairs and, among these, the least cost.
+    best = [[(0, 0, 0)] * (columns + 1) for _ in range(rows + 1)]
 
-    # `line` and `below` hold the best alignments from this row and the next on, filled from the end.
     for row in range(rows - 1, -1, -1):
         line, below = best[row], best[row + 1]
         for column in range(columns - 1, -1, -1):
-            choice = min(below[column], line[column + 1])
+            choice = min((*below[column][:2], 1), (*line[column + 1][:2], 2))
             cost = costs[row][column]
-            # Pairs count before cost. They are negative, so that the smallest tuple has the most pairs.
             if cost is not None:
-                pairs, total = below[column + 1]
-                choice = min(choice, (pairs - 1, total + cost))
+                pairs, total, _ = below[column + 1]
+                choice = min(choice, (pairs - 1, total + cost, 0))
             line[column] = choice
 
-    return _trace_back(costs, best)
-
-
-def _trace_back(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> Positions:
-    """Return the pairs of the best alignment.
-
-    `best[row][column]` is (minus the number of pairs, their cost) of the best alignment from that row and column on.
-    `costs[row][column]` is the cost of that pair, None if it is impossible.
-    """
-    pairs: Positions = []
+    positions: Positions = []
     row = column = 0
-
-    while row < len(best) - 1 and column < len(best[0]) - 1:
-        cost = costs[row][column]
-        after, total = best[row + 1][column + 1]
-        if cost is not None and best[row][column] == (after - 1, total + cost):
-            pairs.append((row, column))
-            row, column = row + 1, column + 1
-        elif best[row][column] == best[row + 1][column]:
-            row += 1
-        else:
-            column += 1
-    return pairs
+    while row < rows and column < columns:
+        step = best[row][column][2]
+        if step == 0:
+            positions.append((row, column))
+        row, column = row + _STEPS[step][0], column + _STEPS[step][1]
+    return positions
