@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
@@ -33,6 +33,8 @@ MAX_BYTES = 1 << 20
 
 MAX_DEPTH = 50
 """Maximum nesting depth of a document."""
+
+_TOO_DEEP = f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer levels"
 
 MAX_NODES = 100_000
 """Maximum number of values in one document; aliased values count each time, which stops alias bombs."""
@@ -118,6 +120,8 @@ def parse_document(
         return Document(name, None if node is None else values.value(node, ()), values.lines)
     except _NodeError as error:
         raise ConfigurationError(f"{name}{error}") from None
+    except RecursionError:  # PyYAML calls itself for each level
+        raise ConfigurationError(f"{name}: {_TOO_DEEP}") from None
     except yaml.MarkedYAMLError as error:
         place = _place(name, error.problem_mark or error.context_mark)
         problem = error.problem or error.context or "not YAML"
@@ -160,47 +164,23 @@ _HINTS = {
 """Advice by a part of the parser's error message."""
 
 
-class _Mark(Protocol):
-    @property
-    def line(self) -> int: ...
-    @property
-    def column(self) -> int: ...
-
-
-def _place(name: str, mark: _Mark | None) -> str:
+def _place(name: str, mark: yaml.Mark | None) -> str:
     return f"{name}, line {mark.line + 1}, column {mark.column + 1}" if mark else name
 
 
 class _NodeError(Exception):
     """A node that is not plain data."""
 
-    def __init__(self, node: yaml.Node | yaml.Event, problem: str) -> None:
+    def __init__(self, node: yaml.Node, problem: str) -> None:
         super().__init__(f"{_place('', node.start_mark)}: {problem}")
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes of limited depth; keeps only explicit tags."""
-
-    depth = -1
+    """Composes nodes and keeps only explicit tags."""
 
     def resolve(self, kind: object, value: object, implicit: object) -> str:
         """Return the mark for "no explicit tag", so that `_Values` decides each node's type."""
         return _NO_TAG
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose a node like PyYAML, but limit the depth.
-
-        Raises:
-            _NodeError: the node is nested too deeply.
-        """
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            deep: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise _NodeError(deep, f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer levels")
-
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
 
 class _Values:
@@ -226,7 +206,7 @@ class _Values:
             raise _NodeError(node, f"the YAML has more than {limit}: shorten the YAML, or use fewer aliases")
 
         if len(path) > MAX_DEPTH:
-            raise _NodeError(node, f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer levels")
+            raise _NodeError(node, _TOO_DEEP)
 
         # Any explicit tag but !!str of a text could make an object of another type.
         if node.tag != _NO_TAG and not (node.tag == _STR_TAG and isinstance(node, yaml.ScalarNode)):
