@@ -106,7 +106,9 @@ def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(shelf: P
     config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
     with (
         serving(reply) as server,
-        pytest.raises(ConfigurationError, match="the target 'conversation' takes no mapping: leave --mapping target"),
+        pytest.raises(
+            ConfigurationError, match="gets one request for each row, takes a mapping: leave --mapping target"
+        ),
     ):
         evaluated(declared(shelf, 1), server.endpoint(), evaluator_config=config)
 

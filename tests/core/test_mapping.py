@@ -241,6 +241,6 @@ def test_a_target_s_missing_parameter_is_an_error_before_the_first_call(tmp_path
 
 
 def test_a_target_of_whole_rows_takes_no_mapping(tmp_path: Path) -> None:
-    problem = "the target takes a mapping only if it is an endpoint or a function: leave"
+    problem = "only a function, or an endpoint that gets one request for each row, takes a mapping: leave"
     with pytest.raises(ConfigurationError, match=problem):
         seen(tmp_path, {"target": {"q": "${data.alt}"}}, target=Answering())

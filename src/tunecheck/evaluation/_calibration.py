@@ -39,7 +39,7 @@ from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.evaluation._ending import EvaluationResult
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.evaluation._settings import RunArguments
-from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow, counted_metric
+from tunecheck.pipeline._finished_rows import RESULT, WORDS, ResultRow
 from tunecheck.pipeline._journal_reader import recorded_verdicts
 from tunecheck.plugins import find
 from tunecheck.runs._store import Run, save_calibration
@@ -297,15 +297,21 @@ def as_number(label: JSON) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A row with its label (`given` is the value in the data) and the evaluator's verdict."""
+    """A row with its label (`given` is the value in the data) and the evaluator's verdict, score and threshold."""
 
     index: int
     row: ResultRow
-    output: Mapping[str, JSON]
     given: JSON
     label: PassFail
     verdict: PassFail
-    score: float | None
+    score: JSON
+    threshold: float | None
+    reason: JSON
+
+    @property
+    def number(self) -> float | None:
+        """The score as a number; None if it is a text or missing."""
+        return None if isinstance(self.score, str) else as_number(self.score)
 
 
 @dataclass(eq=False)
@@ -361,7 +367,11 @@ class _LabelledRun:
             confusion={label: {verdict: counts.get((label, verdict), 0) for verdict in classes} for label in classes},
             precision=agreement.precision(FAIL, confidence),
             recall=agreement.recall(FAIL, confidence),
-            differences=tuple(self._difference(row) for row in self._compared if row.label != row.verdict),
+            differences=tuple(
+                Disagreement(str(row.row["row_id"]), row.given, row.label, row.verdict, row.score, row.reason)
+                for row in self._compared
+                if row.label != row.verdict
+            ),
             scores=_score_figures(self._compared, confidence),
             threshold=self._fitted_threshold(confidence),
             simulated=self.result.simulated,
@@ -408,7 +418,7 @@ class _LabelledRun:
             # A failed evaluator may still have returned some keys.
             yield row, (output if output and f"error.{self.evaluator}" not in row else None)
 
-    def _chosen_metric(self, wanted: str | None, primary: str | None) -> str | None:
+    def _chosen_metric(self, wanted: str | None, primary: str | None) -> str:
         """Return the requested metric (`wanted`), else the evaluator's main one.
 
         The main one is the declared `primary`, else the metric named like the evaluator, else its only one. The choice
@@ -427,19 +437,18 @@ class _LabelledRun:
                 raise ConfigurationError(f"{self.evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, known)}")
             return wanted
 
-        counted = counted_metric(results, self.evaluator, primary)
-        if counted is not None and (counted in (primary, self.evaluator) or len(results) == 1):
-            return counted
-
         # Elsewhere the first of several undeclared results counts; here people may have labelled another one.
-        for name in (primary, self.evaluator):
-            if name is not None and (not keys or name in keys):
-                return name
+        main = [name for name in (primary, self.evaluator) if name is not None]
+        for known in (results, keys):
+            if named := [name for name in main if name in known]:
+                return named[0]
+            if len(known) == 1:
+                return known[0]
 
-        if len(keys) > 1:
+        if keys:
             several = f"evaluator {self.evaluator!r} has several metrics ({', '.join(keys[:_LISTED])})"
             raise ConfigurationError(f"{several}: choose one with --metric (metric=…)")
-        return keys[0] if keys else None
+        return main[0]
 
     def _comparisons(self) -> Iterator[_Compared]:
         """Yield each row with a verdict and its label; count the rows that failed or are not applicable.
@@ -462,10 +471,10 @@ class _LabelledRun:
                 continue
 
             given, threshold = row.get(f"inputs.{self.column}"), as_number(output.get(f"{self._metric}_threshold"))
-            own = output.get(f"{self._metric}_score", value)
-            score = None if isinstance(own, str) else as_number(own)
             label, verdict = self._label(given, threshold), self._verdict(row, raw, threshold)
-            yield _Compared(index, row, output, given, label, verdict, score)
+            score = output.get(f"{self._metric}_score", value if isinstance(value, (int, float)) else None)
+            reason = output.get(f"{self._metric}_reason", output.get("reason"))
+            yield _Compared(index, row, given, label, verdict, score, threshold, reason)
 
     def _label(self, given: JSON, threshold: float | None) -> PassFail:
         """Return a label as `pass` or `fail`; a number is compared with a threshold.
@@ -510,29 +519,20 @@ class _LabelledRun:
         reaches_threshold = score >= threshold if self._higher_is_better else score <= threshold
         return PASS if reaches_threshold else FAIL
 
-    def _difference(self, found: _Compared) -> Disagreement:
-        """Return a row with a verdict other than its label, with the evaluator's score and reason."""
-        own, output = found.output.get(f"{self._metric}"), found.output
-        score = output.get(f"{self._metric}_score", own if isinstance(own, (int, float)) else None)
-        reason = output.get(f"{self._metric}_reason", output.get("reason"))
-        return Disagreement(str(found.row["row_id"]), found.given, found.label, found.verdict, score, reason)
-
     def _fitted_threshold(self, confidence: float) -> FittedThreshold | None:
         """Return the threshold with which verdicts would agree best with the labels.
 
         None if a score is missing or the metric has no threshold.
         """
-        scores = [(row.label == PASS, row.score) for row in self._compared if row.score is not None]
-        if not scores or len(scores) < len(self._compared):
-            return None
-        if as_number(self._compared[0].output.get(f"{self._metric}_threshold")) is None:
+        scores = [(row.label == PASS, row.number) for row in self._compared if row.number is not None]
+        if not scores or len(scores) < len(self._compared) or self._compared[0].threshold is None:
             return None
         return fit_threshold(scores, higher_is_better=self._higher_is_better, confidence=confidence)
 
 
 def _score_figures(found: Sequence[_Compared], confidence: float) -> ScoreAgreement | None:
     """Return the agreement of scores; None if a label or a score is no number, or all labels are 0 or 1."""
-    pairs = [(as_number(row.given), row.score) for row in found]
+    pairs = [(as_number(row.given), row.number) for row in found]
     numbers = [(label, score) for label, score in pairs if label is not None and score is not None]
     if len(numbers) < len(pairs) or {label for label, _ in numbers} <= {0.0, 1.0}:
         return None

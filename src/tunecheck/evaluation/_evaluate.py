@@ -19,8 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, Unpack, runtime_checkable
+from typing import ParamSpec, TypeAlias, Unpack
 
 from msgspec import structs
 
@@ -45,9 +44,6 @@ from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
 from tunecheck.plugins import UploaderLike
 from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run, find_run
-
-if TYPE_CHECKING:
-    from tunecheck.formats._profiles import Profile
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 """A target, or its name: `load_endpoint` takes the name or the file of an endpoint's definition."""
@@ -273,30 +269,22 @@ def run_execution(
     if uploading is not None:
         uploading.check(simulated=execution.simulated)
 
-    # The file is written before the upload, which may fail, and again with the address of the upload.
     result = execution.run()
-    _write_output(path, result)
+    run = Run(result.run_dir)
 
+    def write(studio_url: str | None) -> None:
+        if path is not None:
+            with run.writing(path):
+                write_azure_results(path, result.rows, result.metrics, studio_url)
+
+    # The file is written before the upload, which may fail, and again with the address of the upload.
+    write(None)
     if result.unanswered:
         raise UnansweredError(result)
     if uploading is not None:
-        result["studio_url"] = uploading.upload(Run(result.run_dir)).url
-        _write_output(path, result)
+        result["studio_url"] = url = uploading.upload(run).url
+        write(url)
     return result
-
-
-def _write_output(path: Path | None, result: EvaluationResult) -> None:
-    """Write Azure's results file to `path`, if there is one.
-
-    Raises:
-        RunError: The file cannot be written.
-    """
-    if path is None:
-        return
-
-    url = result["studio_url"]
-    with Run(result.run_dir).writing(path):
-        write_azure_results(path, result.rows, result.metrics, url if isinstance(url, str) else None)
 
 
 # -- checking arguments
@@ -357,6 +345,11 @@ def _make_target(
     Raises:
         ConfigurationError: The target is of another kind, or an argument does not go with it.
     """
+    is_driven = isinstance(target, Endpoint) and is_driver(dataset.defaults.target)
+    if mapping and (is_driven or target is None or isinstance(target, Target)):
+        kinds = "only a function, or an endpoint that gets one request for each row, takes a mapping"
+        raise ConfigurationError(f"{kinds}: leave {_TARGET_MAPPING} out")
+
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
@@ -366,9 +359,6 @@ def _make_target(
         raise ConfigurationError("user_agent is only for targets that are endpoints: leave user_agent out")
 
     if target is None or isinstance(target, Target):
-        if mapping:
-            kinds = "the target takes a mapping only if it is an endpoint or a function"
-            raise ConfigurationError(f"{kinds}: leave {_TARGET_MAPPING} out")
         return target
 
     # A class is callable, so it would pass for a function below.
@@ -390,31 +380,22 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
     """
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
-        if mapping:
-            raise ConfigurationError(f"the target {driver!r} takes no mapping: leave {_TARGET_MAPPING} out")
-
         # The data's `format` may name a file of the workspace, if the data is trusted.
         if isinstance(parameters.get("format"), str):
             choose_profile(str(parameters["format"]), trust=trust)
         make = plugins.find(_TARGETS, driver)
         target = make(endpoint, **parameters) if callable(make) else None
-        if isinstance(target, Target):
-            return target
-        problem = f"the plug-in of target {driver!r} must be a function that takes an endpoint and returns a Target"
-        raise PluginError(problem)
+        if not isinstance(target, Target):
+            problem = "must be a function that takes an endpoint and returns a Target"
+            raise PluginError(f"the plug-in of target {driver!r} {problem}")
+        return target
 
     if parameters:
         name = next(iter(parameters))
         keys = f"--{name.replace('_', '-')}, or the key `{name}` of the data's YAML file"
         raise ConfigurationError(f"{dataset.name}: `{name}` is only for conversations: leave out {keys}")
 
-    columns = dict(dataset.defaults.target_mapping)
-    for name, value in mapping.items():
-        if not isinstance(value, str):
-            place = f"--mapping target.{name} (evaluator_config['target'])"
-            raise ConfigurationError(f"{place}: write ${{data.COLUMN}}, not {value!r:.60}")
-        columns[name] = value
-
+    columns = dataset.defaults.target_mapping | {name: str(value) for name, value in mapping.items()}
     # A place is a file and line for errors; an entry of the caller's mapping has none.
     places = {name: place for name, place in dataset.defaults.target_places.items() if name not in mapping}
     return EndpointTarget(endpoint, columns, places)
@@ -442,7 +423,7 @@ def _bind_evaluators(
     for name, evaluator in evaluators.items():
         loaded = plugins.find("evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         # An evaluator reads calls in the format that the target's endpoint declares, if both have one.
-        if profile is not None and isinstance(loaded, _ReadsCalls):
+        if profile is not None and hasattr(loaded, "in_format"):
             loaded = (loaded() if isinstance(loaded, type) else loaded).in_format(profile)
         bound = bind_evaluator(name, loaded, layers[name], columns)
 
@@ -500,29 +481,14 @@ def set_trust(trust: Trust, dataset: Dataset, target: Target | None, evaluators:
         ConfigurationError: The first row names a simulator that is not trusted.
     """
     candidates: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
-    loaders = [candidate for candidate in candidates if isinstance(candidate, _LoadsByName)]
+    setters = [candidate.set_trust for candidate in candidates if hasattr(candidate, "set_trust")]
+    for set_one in setters:
+        set_one(trust)
 
-    for loader in loaders:
-        loader.set_trust(trust)
-
-    if loaders and trust.named_by is not None:  # one error before any call, instead of one in every row
+    if setters and trust.named_by is not None:  # one error before any call, instead of one in every row
         first = next(dataset.rows(), None)
         # This column names a row's simulators.
         names = None if first is None else first.values.get("involved_classes")
         for plugin in plugins.discover("simulators"):
             if isinstance(names, list) and plugin.name in names:
                 plugins.check(plugin, trust)
-
-
-@runtime_checkable
-class _ReadsCalls(Protocol):
-    """An evaluator that can read calls in the format of one model family."""
-
-    def in_format(self, profile: Profile) -> object: ...
-
-
-@runtime_checkable
-class _LoadsByName(Protocol):
-    """A target or evaluator that loads simulators by names in the rows."""
-
-    def set_trust(self, trust: Trust) -> None: ...
