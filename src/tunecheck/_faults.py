@@ -453,10 +453,7 @@ def cause_named(code: str) -> plugins.Code:
     if known := _table().causes.get(code) or causes().get(code):
         return known
 
-    # A code without a dot has no kind, and its title no colon.
-    head, _, kind = code.partition(".")
-    title = f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": ")
-    return plugins.Code(title, "model", _table().causes["wrong_argument.other"].advice)
+    return plugins.Code(title(code), "model", _table().causes["wrong_argument.other"].advice)
 
 
 def cause_of_fault(code: str) -> str:

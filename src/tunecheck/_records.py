@@ -90,7 +90,7 @@ class RecordFile:
 
         if header is not None and not self._size:
             try:
-                self.append(header)
+                self.append_encoded(dumps(header))
             except BaseException:  # noqa: BLE001 - the caller never gets this object to close the file
                 self.close()
                 raise
@@ -345,10 +345,6 @@ class Journal(RecordFile):
         """
         super().__init__(path, f"the run {path.parent.name}", header=files.Header(), at_least=at_least)
 
-    def accept(self, lost: int) -> None:
-        """Record that the user continues the run although this many records are damaged or missing."""
-        self._append(files.Accepted(lost))
-
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row.
 
@@ -361,11 +357,11 @@ class Journal(RecordFile):
         if same is not None:
             del out[same]
 
-        self._append(files.Answer(index, row_id, input_hash, out, same), index)
+        self.append(files.Answer(index, row_id, input_hash, out, same))
 
     def step(self, index: int, row_id: str, input_hash: str | None, part: str, value: JSON) -> None:
         """Record a finished part of the answer to a row; `part` is its name."""
-        self._append(files.Step(index, row_id, input_hash, part, value), index)
+        self.append(files.Step(index, row_id, input_hash, part, value))
 
     def verdicts(self, rows: Sequence[tuple[int, files.RowVerdicts]]) -> None:
         """Record the verdicts on several rows, in several records if one would be too long; skip rows without any."""
@@ -373,7 +369,7 @@ class Journal(RecordFile):
 
         try:
             if rows:
-                self._append(files.Verdicts(rows), *(index for index, _ in rows))
+                self.append(files.Verdicts(rows))
         except RunError:  # the records may be too long together
             # Half of the rows may fit; a single row that is too long cannot be split.
             if len(rows) == 1:
@@ -382,24 +378,12 @@ class Journal(RecordFile):
             self.verdicts(rows[:half])
             self.verdicts(rows[half:])
 
-    def call(self, answer: files.ModelCall) -> int:
-        """Record a model's answer to an evaluator's call; return the record's offset."""
-        return self._append(answer, *(() if answer.i is None else (answer.i,)))
-
     def error(self, index: int, row_id: str, stage: str, failure: files.Failure) -> None:
         """Record the failure of a stage (`target`, or an evaluator's name) on a row."""
-        self._append(files.Error(index, row_id, stage, *astuple(failure)), index)
+        self.append(files.Error(index, row_id, stage, *astuple(failure)))
 
     def read(self, offset: int) -> dict[str, JSON]:
         """Return the record at this offset; an empty one if it is damaged."""
         with self.path.open("rb") as file:
             file.seek(offset)
             return object_or_empty(value_of(file.readline()))
-
-    def stopped(self, settled: Sequence[int], not_asked: Sequence[str]) -> None:
-        """Record the indices of the rows that count, and the ids of rows never asked, in a run that stopped early."""
-        self._append(files.Stopped(list(settled), list(not_asked)))
-
-    def _append(self, record: object, *rows: int) -> int:
-        """Append a record and return its offset. `rows` are the indices of its rows; only a subclass uses them."""
-        return self.append(record)

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files import DecidedMetric, EarlyStop
+from tunecheck._files import DecidedMetric, EarlyStop, Stopped
 from tunecheck._json import JSON
 from tunecheck._messages import ALLOW_SIMULATED
 from tunecheck._records import Journal
@@ -167,7 +167,7 @@ class EarlyStopping:
         )
 
         if decision.stopped:
-            journal.stopped(judged, not_requested)
+            journal.append(Stopped(judged, not_requested))
         return decision
 
 

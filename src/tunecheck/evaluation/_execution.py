@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from tunecheck._disk import sha256_of, write_file
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import DatasetEntry, EarlyStop, RunFile, Summary
+from tunecheck._files import Accepted, DatasetEntry, EarlyStop, RunFile, Summary
 from tunecheck._json import rare_collections
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import progress_of
@@ -415,7 +415,7 @@ class _Work:
         own = recorded_results(self.run, self.manifest, self.notes, accept_damage=accept, by_row=True, since=since)
         parent = self._parent()
         if own.lost:
-            journal.accept(own.lost)
+            journal.append(Accepted(own.lost))
         return CachedResults(own, parent)
 
     def _parent(self) -> JournalReader | None:

@@ -15,11 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +24,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from tunecheck._disk import is_held
 from tunecheck._errors import RunInterruptedError
+from tunecheck._files import Verdicts
 from tunecheck._json import JSON, dumps
 from tunecheck._loops import LoopThread
 from tunecheck._records import Journal
@@ -52,24 +49,6 @@ _SIGN_OF_LIFE_S = 2.0
 
 _CONFIRMED_S = 0.05
 """After this many seconds without output, an empty portion shows that the driver has journaled the one before."""
-
-
-_PREFIX = "tunecheck-chunk-"
-"""Beginning of the names of tasks' temporary folders, by which leftover ones are found."""
-
-_MINIMUM_AGE_S = 60.0
-"""Minimum age of a folder before it may be removed: a living task has locked its journal by then."""
-
-
-def _remove_leftover_folders() -> None:
-    """Remove temporary folders that killed tasks of this user left behind; errors are ignored."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            status = folder.lstat()
-            # A living task holds the lock of its journal. Folders of other users are left alone.
-            is_old = time.time() - status.st_mtime > _MINIMUM_AGE_S
-            if is_old and status.st_uid == os.getuid() and not is_held(folder / "journal.jsonl"):
-                shutil.rmtree(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +155,15 @@ class _StreamedJournal(Journal):
         super().__init__(path)
         self._outbox = outbox
 
-    def _append(self, record: object, *rows: int) -> int:
-        """Write a record to the file and to the next portion; return its offset. `rows` are its rows' indices."""
+    def append(self, record: object) -> int:
+        """Write a record to the file and to the next portion, there with the indices of its rows; return its offset."""
         # First into the file: this task's engine reads its own records there.
         body = dumps(record)
         offset = self.append_encoded(body)
 
+        rows = [index for index, _ in record.rows] if isinstance(record, Verdicts) else [getattr(record, "i", None)]
         with self._outbox.adding() as portion:
-            portion.records.append((rows, body))
+            portion.records.append((tuple(row for row in rows if row is not None), body))
         return offset
 
 
@@ -260,10 +240,6 @@ class ChunkRunner:
     stopped: Callable[[], Awaitable[object]]
     _loop: LoopThread = field(init=False, default_factory=lambda: LoopThread("chunks"))
 
-    def __post_init__(self) -> None:
-        """Remove temporary folders of killed tasks."""
-        _remove_leftover_folders()
-
     def run(self, chunk: Chunk) -> Iterator[Portion]:
         """Yield the output of a chunk's engine in portions.
 
@@ -320,7 +296,7 @@ class ChunkRunner:
         # The stack closes in reverse order: the watcher first, the outbox last.
         with contextlib.ExitStack() as opened:
             opened.callback(outbox.end)  # in any case, because its reader waits for the end
-            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX))) / "journal.jsonl"
+            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="tunecheck-chunk-"))) / "journal.jsonl"
             journal = opened.enter_context(contextlib.closing(_StreamedJournal(path, outbox)))
             for record in chain.from_iterable(known.values()):
                 journal.append_encoded(record)

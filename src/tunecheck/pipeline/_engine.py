@@ -214,12 +214,9 @@ class Engine:
     def waiting_for(self) -> str:
         """Return a remark for the progress line on the longest evaluator call, or "" if all took at most 3 seconds."""
         running = [queue for queue in self._worker_queues if queue.begun]
-        if not running:
-            return ""
-
-        slowest = min(running, key=lambda queue: min(queue.begun))
-        took_s = time.monotonic() - min(slowest.begun)
-        if took_s <= _LONG_S:
+        slowest = min(running, key=lambda queue: min(queue.begun), default=None)
+        took_s = 0.0 if slowest is None else time.monotonic() - min(slowest.begun)
+        if slowest is None or took_s <= _LONG_S:
             return ""
 
         names = ", ".join(evaluator.name for evaluator in slowest.evaluators)

@@ -19,6 +19,8 @@ import itertools
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+from msgspec import ValidationError, convert
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import MetricEntry
 from tunecheck._fingerprints import fingerprint
@@ -47,8 +49,7 @@ def _parse_value(value: object, parameter: str) -> Mapped:
 
     `parameter` names the mapping and the parameter in errors.
 
-    A text such as `data.question` is a mistake: the `${}` are missing. So is `${inputs.question}`, which names a column
-    of the results.
+    A text such as `data.question` is a mistake: the `${}` are missing.
 
     Raises:
         ConfigurationError: a text looks like a reference but is not valid, or another value has no JSON form.
@@ -67,13 +68,8 @@ def _parse_value(value: object, parameter: str) -> Mapped:
     if reference is not None:
         return reference
 
-    shown, hint = value[:200], ": write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
-    for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
-        if wrong in shown:
-            hint = f"; did you mean {shown.replace(wrong, right)!r}?"
-            break
-
-    raise ConfigurationError(f"{parameter}: {shown!r} is not a reference{hint}")
+    forms = "${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
+    raise ConfigurationError(f"{parameter}: {value[:200]!r} is not a reference: write {forms}")
 
 
 def read_reference(text: str) -> Reference | None:
@@ -143,23 +139,16 @@ def configured_mapping(config: Mapping[str, object] | None, name: str) -> Mappin
     An entry is the mapping itself, or has it under `column_mapping`.
 
     Raises:
-        ConfigurationError: the entry or its `column_mapping` is not a mapping, or the entry has other keys next to
-            `column_mapping`.
+        ConfigurationError: the entry has another form.
     """
     entry = (config or {}).get(name, {})
-    if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"evaluator_config[{name!r}] must be a mapping, not of type {type(entry).__name__}")
-
-    mapping = entry.get("column_mapping", entry)
-    others = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
-    if others:
-        raise ConfigurationError(f"evaluator_config[{name!r}]: move the key {others[0]!r} into 'column_mapping'")
-
-    if mapping is None:
-        return {}
-    if not isinstance(mapping, Mapping):
-        raise ConfigurationError(f"column_mapping of {name!r} must be a mapping, not of type {type(mapping).__name__}")
-    return mapping
+    mapping, others = entry, set[str]()
+    if isinstance(entry, Mapping) and "column_mapping" in entry:
+        mapping, others = entry["column_mapping"], {*entry} - {"column_mapping"}
+    if others or not isinstance(mapping, (Mapping, type(None))):
+        form = "must be a dict of columns by parameter, or {'column_mapping': that dict} without other keys"
+        raise ConfigurationError(f"evaluator_config[{name!r}] {form}")
+    return mapping or {}
 
 
 # -- binding and checking parameters
@@ -368,19 +357,16 @@ def declared_metrics(function: object) -> list[MetricEntry]:
     A metric may be an object of any class with the attributes of `Metric`, such as `name` and `higher_is_better`.
 
     Raises:
-        ConfigurationError: a limit of a range is larger than the largest float.
+        ConfigurationError: an attribute of a metric has a wrong type, or a limit is larger than the largest float.
     """
     declared, entries = getattr(function, "metrics", ()), list[MetricEntry]()
     for metric in declared if isinstance(declared, (list, tuple)) else ():
-        name, kind, direction = (getattr(metric, field, None) for field in ("name", "kind", "higher_is_better"))
-        if isinstance(name, str) and isinstance(kind, str) and isinstance(direction, bool):
-            limits = getattr(metric, "range", None)
-            are_numbers = isinstance(limits, (list, tuple)) and all(isinstance(limit, (int, float)) for limit in limits)
-            try:
-                bounds: list[float | None] | None = [*map(float, limits or ())] if are_numbers else None
-            except OverflowError:
-                raise ConfigurationError(f"the range of metric {name!r} is too large: use smaller limits") from None
-            entries.append(MetricEntry(name, kind, bounds, direction))
+        try:
+            entries.append(convert(metric, MetricEntry, from_attributes=True))
+        except ValidationError as error:
+            if hasattr(metric, "higher_is_better"):
+                name = getattr(metric, "name", metric)
+                raise ConfigurationError(f"metric {name!r}: {error}: correct the declaration of the metric") from None
     return entries
 
 

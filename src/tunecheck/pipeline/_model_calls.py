@@ -256,7 +256,7 @@ class RunCalls:
         """Journal an answer that the parent run or another task has paid for, without a cost; return it."""
         completion = Completion.of_columns(columns)
         self.masked += completion.masked
-        self._recorded[key] = self._journal.call(ModelCall(None, key, None, None, columns, ROW.get()))
+        self._recorded[key] = self._journal.append(ModelCall(None, key, None, None, columns, ROW.get()))
         return completion
 
     async def _make_call(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
@@ -282,7 +282,7 @@ class RunCalls:
             cost, currency = _cost(completion.usage, price, estimate)
 
             # First the journal, then the cost: an answer that is paid for must not be lost.
-            self._recorded[key] = self._journal.call(ModelCall(evaluator, key, cost, currency, columns, ROW.get()))
+            self._recorded[key] = self._journal.append(ModelCall(evaluator, key, cost, currency, columns, ROW.get()))
             self._add_cost(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
             reservation.add_cost(cost)
@@ -324,7 +324,7 @@ class RunCalls:
                 else:
                     cost = reservation.amount or cost_with_estimates(Usage(), price)
                 spent: dict[str, JSON] = {"usage": usage.as_json()}
-                self._journal.call(ModelCall(name, uuid.uuid4().hex, cost, price.currency, spent))
+                self._journal.append(ModelCall(name, uuid.uuid4().hex, cost, price.currency, spent))
                 self._add_cost(name, usage, cost, price.currency)
                 reservation.add_cost(cost)
                 self.budget.check()

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter, neg
 from pathlib import Path
 from typing import TypeAlias
@@ -154,8 +154,6 @@ class ResultsWriter:
         self._starts = array("Q")
         """The offset of each row plus 1, by the row's index; 0 marks a missing row."""
         self._end = 0
-        self._next_index = 0
-        self._is_in_order = True
         self.indices: Sequence[int] | None = None
         """The rows' indices in the data, if the finished file lacks some rows."""
         self._first_rows: dict[tuple[str, ...], int] = {}
@@ -182,10 +180,6 @@ class ResultsWriter:
         columns = tuple(row)
         self._first_rows[columns] = min(index, self._first_rows.get(columns, index))
 
-        if index != self._next_index:
-            self._is_in_order = False
-        self._next_index = index + 1
-
         if index >= len(self._starts):
             self._starts.extend([0] * (index + 1 - len(self._starts)))
 
@@ -207,7 +201,7 @@ class ResultsWriter:
             self.indices = [index for index, start in enumerate(self._starts) if start]
 
         starts = array("Q", (start - 1 for start in self._starts if start))
-        if not self._is_in_order:
+        if any(later < earlier for earlier, later in pairwise(starts)):
             starts = self._sort_file(starts)
 
         put_in_place(self._partial, self._path)
