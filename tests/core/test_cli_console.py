@@ -44,13 +44,6 @@ def test_labels_are_wrapped_before_a_table_repeats_its_heads() -> None:
     assert [line[:22].strip() for line in lines[1:]] == ["difference, as judged,", "uncalibrated"]
 
 
-def test_identifiers_stay_whole_above_text_for_which_there_is_no_room_beside_them() -> None:
-    table = Table(("", ""), [(f"  {each}", "answered instead of calling the function") for each in IDS], "ll")
-    expected = [line for each in IDS for line in (f"  {each}", "      answered instead of calling the function")]
-    assert printed(table, 60) == expected
-    assert printed(table, 90)[0] == f"  {IDS[0]}  answered instead of calling the function"
-
-
 def test_an_identifier_that_is_longer_than_a_line_loses_its_middle() -> None:
     table = Table(("", "rows"), [(each, "1") for each in IDS])
     names = [line.split()[0] for line in printed(table, 40)[1:]]

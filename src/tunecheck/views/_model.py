@@ -9,15 +9,13 @@ A terminal shows a table in the first of these ways that fits (`_table_blocks`):
 
 1. Numbers (all columns but the first are right-aligned), or a table with headings whose longest words do not fit:
    several tables, one below the other. Each has the first column and as many others as fit.
-2. A list of identifiers that is too wide, without headings, whose first column needs over half of the width: the other
-   cells stand below the first.
-3. Any other: one table. If it is too wide, its columns of text become narrower.
+2. Any other: one table. If it is too wide, its columns of text become narrower.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
@@ -148,8 +146,6 @@ _STYLES: Mapping[Style, str] = {
 _BETWEEN = 2
 """Spaces between two columns."""
 
-_INDENT = 6
-"""Spaces before cells that stand below the first cell of their row."""
 _NARROWEST = 8
 """The width to which columns shrink if even their longest words do not fit."""
 _NARROW = 32
@@ -217,34 +213,22 @@ def _table_blocks(table: Table, width: int) -> Iterator[RenderableType]:
         yield _line(table.title)
 
     sizes = _sizes(table)
-    columns = [*range(len(sizes))]
-    narrowest = sum(min(size, _NARROW) for size in _word_sizes(table, columns, sizes)) + _BETWEEN * (len(sizes) - 1)
+    words = [_word_size(table, column, size) for column, size in enumerate(sizes)]
+    groups: Iterable[Sequence[int]] = [range(len(sizes))]
 
-    # Numbers must not be wrapped; the first column has the names of the rows.
-    has_only_numbers = all(table.alignment(column) == "right" for column in columns[1:])
-    has_long_identifiers = sizes[0] > width // 2 and _is_list_of_identifiers(table)
-
-    # A table with headings is also split if its longest words do not fit side by side.
+    # Numbers must not be wrapped. A table with headings is also split if its longest words do not fit side by side.
+    has_only_numbers = all(table.alignment(column) == "right" for column in range(1, len(sizes)))
+    narrowest = sum(min(size, _NARROW) + _BETWEEN for size in words) - _BETWEEN
     if has_only_numbers or (narrowest > width and any(map(text_of, table.heads))):
         # Each piece repeats the first column, which may shrink to its longest word.
-        least = min(_NARROW, width // 2, _longest_word(table, 0) + _BETWEEN)
-        yield from (_grid(table, group, sizes, width) for group in _columns_that_fit(sizes, width, least))
-    elif sum(sizes) > width + _BETWEEN and has_long_identifiers:
-        yield from _stacked_rows(table, width)
-    else:
-        yield _grid(table, columns, sizes, width)
+        groups = _columns_that_fit(sizes, width, least=min(_NARROW, width // 2, words[0] + _BETWEEN))
+
+    for columns in groups:
+        widths = _widths([sizes[column] - _BETWEEN for column in columns], [words[column] for column in columns], width)
+        yield _grid(table, dict(zip(columns, widths, strict=True)))
 
     if table.below:
         yield _line(table.below)
-
-
-def _stacked_rows(table: Table, width: int) -> Iterator[RenderableType]:
-    """Yield each row's first cell with its other cells indented below, where columns would be too narrow."""
-    from rich.padding import Padding
-
-    for first, *others in table.rows:
-        yield _cut(first, width)
-        yield Padding(_line(tuple(words for cell in others for words in words_of(cell))), (0, 0, 0, _INDENT))
 
 
 def _sizes(table: Table) -> list[int]:
@@ -253,11 +237,6 @@ def _sizes(table: Table) -> list[int]:
 
     columns = zip_longest(table.heads, *table.rows, fillvalue="")
     return [max(cell_len(text_of(cell)) for cell in cells) + _BETWEEN for cells in columns]
-
-
-def _is_list_of_identifiers(table: Table) -> bool:
-    """Return whether the table has no headings and its first column only single words."""
-    return not any(map(text_of, table.heads)) and not any(" " in text_of(row[0]).strip() for row in table.rows)
 
 
 def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[list[int]]:
@@ -281,37 +260,28 @@ def _columns_that_fit(sizes: Sequence[int], width: int, least: int) -> Iterator[
     yield piece
 
 
-def _grid(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> Grid:
-    """Return the table of these columns, in widths that fit the terminal.
-
-    `sizes` has the width of every column of the table, with the space to the next column.
-    """
+def _grid(table: Table, widths: Mapping[int, int]) -> Grid:
+    """Return the table of the columns with these widths."""
     from rich.table import Table as Grid
 
     grid = Grid.grid(padding=(0, _BETWEEN))
-    widths = _widths(table, columns, sizes, width)
     # `fold` continues a long identifier on the next line; nothing is hidden.
-    for column, column_width in zip(columns, widths, strict=True):
-        grid.add_column(justify=table.alignment(column), overflow="fold", width=column_width)
+    for column, width in widths.items():
+        grid.add_column(justify=table.alignment(column), overflow="fold", width=width)
 
     if any(map(text_of, table.heads)):
-        grid.add_row(*(_line(table.heads[column]) for column in columns), style="bold")
-
+        grid.add_row(*(_line(table.heads[column]) for column in widths), style="bold")
     for row in table.rows:
-        cells = (row[column] if column < len(row) else "" for column in columns)
-        grid.add_row(*(_cut(cell, column_width) for cell, column_width in zip(cells, widths, strict=True)))
-
+        grid.add_row(*(_cut(row[column] if column < len(row) else "", width) for column, width in widths.items()))
     return grid
 
 
-def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) -> list[int]:
-    """Return widths that fit the terminal: text columns shrink to their longest word, then all to _NARROWEST.
+def _widths(sizes: Sequence[int], words: Sequence[int], width: int) -> list[int]:
+    """Return widths that fit the terminal: columns shrink to their longest word, then all to _NARROWEST.
 
-    `sizes` has the width of every column of the table, with the space to the next column.
+    `sizes` has the width of each column's longest cell, `words` the least width without a broken word.
     """
-    widths = [sizes[column] - _BETWEEN for column in columns]
-    words = _word_sizes(table, columns, sizes)
-
+    widths = [*sizes]
     # First, lines are wrapped between words. If that is not enough, words are broken, too.
     for limits in (words, [_NARROWEST] * len(words)):
         while sum(widths) + _BETWEEN * (len(widths) - 1) > width:
@@ -325,14 +295,13 @@ def _widths(table: Table, columns: list[int], sizes: Sequence[int], width: int) 
     return widths
 
 
-def _word_sizes(table: Table, columns: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Return the least width of each column without a broken number or word; words keep their line's indent."""
-    is_number = [column > 0 and table.alignment(column) == "right" for column in range(len(sizes))]
-    return [sizes[column] - _BETWEEN if is_number[column] else _longest_word(table, column) for column in columns]
+def _word_size(table: Table, column: int, size: int) -> int:
+    """Return the least width of a column without a broken number or word; words keep their line's indent.
 
-
-def _longest_word(table: Table, column: int) -> int:
-    """Return the length of a column's longest word, together with the indent of its line."""
+    `size` is the width of its longest cell, with the space to the next column.
+    """
+    if column > 0 and table.alignment(column) == "right":
+        return size - _BETWEEN
     texts = [text_of(row[column]) for row in (table.heads, *table.rows) if column < len(row)]
     return max(len(text) - len(text.lstrip()) + max(map(len, text.split()), default=0) for text in texts)
 
