@@ -37,7 +37,6 @@ from tunecheck._messages import LogStream, clean, command_line, did_you_mean, di
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._options import DONE, FAILED, WRONG_USE, Command, Invocation
-from tunecheck.cli._shared_options import results_folder
 from tunecheck.plugins import absence_hint, command_groups, discover, find
 
 _MakeCommand: TypeAlias = Callable[[], click.Command]
@@ -204,8 +203,9 @@ def _exit_code(invocation: Invocation, make: _MakeCommand, arguments: Sequence[s
         # The reader, such as `head`, has read enough: that is no error.
         stop_writing()
         return DONE
-    except KeyboardInterrupt:
-        _leave(_interruption_message(invocation))
+    except KeyboardInterrupt:  # outside of a run: before it started, or while its results are printed
+        finished = invocation.finished
+        _leave("interrupted" if finished is None else f"interrupted; the run is finished: {finished}")
     except RunInterruptedError as error:
         run = error.folder.name if error.folder else "last"
         _leave(f"interrupted; go on with:  {invocation.resuming(run)}")
@@ -252,50 +252,16 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
 def _usage_problem(error: click.ClickException) -> str:
     """Return what is wrong with a command line, in one line with a reference to the help.
 
-    For example `tunecheck evaluate does not take 'val.jsonl': expected options only, such as --dataset val.jsonl`.
+    For example `Got unexpected extra argument (val.jsonl) (see tunecheck evaluate --help)`.
     """
     message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
-    if context is None:
-        return message
-
-    path = context.command_path
-
-    if message.startswith("Got unexpected extra argument"):
-        # click's text: `Got unexpected extra argument (val.jsonl)`.
-        extra = message.partition(" (")[2].removesuffix(")")
-        parameters = context.command.params
-        arguments = [parameter.metavar or "" for parameter in parameters if isinstance(parameter, click.Argument)]
-        takes = " and ".join([*arguments, "options"])
-
-        is_data = PurePath(extra).suffix and any("--dataset" in parameter.opts for parameter in parameters)
-        hint = f", such as --dataset {extra}" if is_data else ""
-        message = f"{path} does not take {extra!r}: expected {takes} only{hint}"
-
-    return f"{message} (see {path} --help)"
+    return message if context is None else f"{message} (see {context.command_path} --help)"
 
 
 def _say(line: str) -> None:
     """Print one safe line on standard error; do nothing if it is closed."""
     with contextlib.suppress(OSError, ValueError):
         print(clean(line, _MOST_SHOWN), file=sys.stderr)
-
-
-def _interruption_message(invocation: Invocation) -> str:
-    """Return the message for an interruption outside of a run: before it started, or while files were written.
-
-    It names the command that continues, if a run of this invocation can be resumed.
-    """
-    if invocation.finished is not None:
-        return f"interrupted; the run is finished: {invocation.finished}"
-
-    from tunecheck.runs._store import list_runs
-
-    for run in reversed(list(list_runs(results_folder(invocation.results_dir)))):
-        with contextlib.suppress(TunecheckError, OSError):
-            # This invocation started the run, and no process holds the run's journal any more.
-            if str(run.manifest().started) >= invocation.started and run.status() == "killed":
-                return f"interrupted; go on with:  {invocation.resuming(run.id)}"
-    return "interrupted"
 
 
 def _leave(line: str) -> NoReturn:

@@ -26,7 +26,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -59,7 +58,6 @@ class Invocation:
         command: the words of the command that starts runs: `tunecheck evaluate`, `python evaluate.py`.
         debug: True to print tracebacks; a configuration file may set it, too.
         results_dir: the folder of runs.
-        started: the start time in UTC, to the second, such as `2026-01-01T12:00:00+00:00`.
         finished: the folder of the completed run, while its results are printed.
         words: the words of the whole command line.
     """
@@ -68,7 +66,6 @@ class Invocation:
     command: str = "tunecheck evaluate"
     debug: bool = False
     results_dir: str = DEFAULT_RESULTS
-    started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
     finished: str | None = None
     words: Sequence[str] = ()
 

@@ -17,17 +17,15 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tunecheck._errors import MissingExtraError, PluginError, TunecheckError, raise_as
 from tunecheck._messages import did_you_mean
@@ -418,9 +416,6 @@ def mirror(scheme: str) -> interface.OpenMirror:
 WORKSPACE_MODULES = "tunecheck_workspace"
 """Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
 
-# A class or a function.
-_Named: TypeAlias = "type[object] | FunctionType"
-
 _LOADED_FROM = "__tunecheck_loaded_from__"
 """Attribute of a module with the state of the file that it was loaded from."""
 
@@ -433,7 +428,10 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     Raises:
         PluginError: the file cannot be read.
     """
-    loaded, state = sys.modules.get(module_name), _file_state(path)
+    with raise_as(PluginError, path):
+        status = path.stat()
+
+    loaded, state = sys.modules.get(module_name), (str(path), status.st_mtime_ns, status.st_size)
     if loaded is not None and vars(loaded).get(_LOADED_FROM) == state:
         return loaded
 
@@ -462,23 +460,13 @@ def _register_packages(module_name: str) -> None:
         sys.modules.setdefault(package.__name__, package)
 
 
-def _file_state(path: Path) -> tuple[str, int, int]:
-    """Return the path, modification time and size of a file, which show whether it changed.
-
-    Raises:
-        PluginError: the file cannot be read.
-    """
-    with raise_as(PluginError, path):
-        status = path.stat()
-        return str(path), status.st_mtime_ns, status.st_size
-
-
 def load_offer(path: Path) -> object:
     """Load a workspace file and return its extension, the first of these:
 
     1. the object with the name of the file, else of its folder in the singular (`evaluator` in `evaluators/`)
     2. the only class or function of the file with a `kind` equal to the file's name
-    3. the only public class or function of the file that can be an extension (`_possible_extensions`)
+    3. the only class of the file that is derived from a Tunecheck class
+    4. the only public class or function of the file
 
     Raises:
         PluginError: the file defines none, or several.
@@ -501,7 +489,9 @@ def load_offer(path: Path) -> object:
     ]
 
     named = [value for value in defined if vars(value).get("kind") == path.stem]
-    possible = named or _possible_extensions(defined)
+    classes = (value for value in defined if isinstance(value, type))
+    derived = [kind for kind in classes if any(is_shipped(base.__module__) for base in kind.__mro__)]
+    possible = named or (derived if len(derived) == 1 else defined)
 
     if len(possible) != 1:
         remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
@@ -509,20 +499,3 @@ def load_offer(path: Path) -> object:
             remedy += f", or set its kind = {path.stem!r}"
         raise PluginError(f"{path} defines {len(possible)} public classes and functions, not one: {remedy}")
     return possible[0]
-
-
-def _possible_extensions(defined: Sequence[_Named]) -> list[_Named]:
-    """Return the classes and functions of a file that can be extensions.
-
-    TypedDicts, enums, exceptions and tuples cannot. If exactly one class is derived from a Tunecheck class, only that
-    class is returned.
-    """
-    possible = [
-        value
-        for value in defined
-        if not typing.is_typeddict(value)
-        and not (isinstance(value, type) and issubclass(value, (Enum, BaseException, tuple)))
-    ]
-    classes = (value for value in possible if isinstance(value, type))
-    subclasses: list[_Named] = [kind for kind in classes if any(is_shipped(base.__module__) for base in kind.__mro__)]
-    return subclasses if len(subclasses) == 1 else possible
