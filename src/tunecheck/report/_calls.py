@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
-from itertools import islice, zip_longest
-from typing import TypeGuard
+from itertools import islice
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 
@@ -41,10 +41,8 @@ ANSWER = "(an answer)"
 """The name in confusions for an answer in words instead of a call."""
 UNREADABLE, NO_CALL, SERVING_FAULT = "(unreadable call)", "(no call)", "(serving fault)"
 
-# Limits of one row on the page: calls on each side, arguments of a call, faults of a line.
-_MOST_CALLS = 100
-_MOST_ARGUMENTS = 200
-_MOST_NOTES = 30
+_MOST_ITEMS = 100
+"""The most items of one kind on the page: calls of a side, arguments of a call, turns, steps of a turn, and so on."""
 _MARKS = {"missing_argument": "missing", "unexpected_argument": "unexpected"}
 # Faults of a call as a whole: its line has a status for them, so no argument is marked.
 _WHOLE_CALLS = ("missing_call", "extra_call", "misnamed_call", "call_out_of_order")
@@ -109,26 +107,24 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
     lines = _pair_calls(expected.calls, actual.calls, judged, unexpected, alternatives=alternatives)
 
     beside_actual = _other_parts(actual, sides.response, sides.text)
-    confused: Iterable[tuple[str, str]] = ()
-
-    if expected.calls and actual.calls:
-        confused = _confused_functions(lines)
-    elif has_ground_truth:
-        confused = _confused_without_calls(expected, actual, has_words=bool(beside_actual))
+    no_actual = ANSWER if beside_actual else NO_CALL
+    if actual.calls or actual.problem is not None:
+        no_actual = NO_CALL if actual.calls else UNREADABLE
+    confused = _confused_functions(lines, NO_CALL if expected.calls else ANSWER, no_actual) if has_ground_truth else ()
 
     return SideBySide(
         expected=_other_parts(expected, sides.ground_truth, None),
         actual=beside_actual,
-        pairs=[_line_cells(line, alternatives=alternatives) for line in lines[:_MOST_CALLS]],
+        pairs=[_line_cells(line, alternatives=alternatives) for line in lines[:_MOST_ITEMS]],
         expected_names=names_of(expected.calls),
         called_names=names_of(actual.calls),
-        confused=[*confused],
+        confused=[*dict.fromkeys(confused)],
     )
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
     """Return the names of the called functions in order, each once, at most 100."""
-    return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
+    return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_ITEMS]
 
 
 def _parse_calls(value: JSON, tools: ToolDefinitions) -> Reading:
@@ -191,8 +187,8 @@ def _other_parts(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
 
     if reading.problem is not None:
         shown["problem"] = cut(reading.problem, 2_000)
-    if len(reading.calls) > _MOST_CALLS:
-        shown["more"] = len(reading.calls) - _MOST_CALLS
+    if len(reading.calls) > _MOST_ITEMS:
+        shown["more"] = len(reading.calls) - _MOST_ITEMS
 
     return shown
 
@@ -227,7 +223,7 @@ def _pair_calls(
     `unexpected` is the status of a call that was not expected. `alternatives`: expected arguments are lists of
     accepted values.
     """
-    expected, actual = expected[:_MOST_CALLS], actual[:_MOST_CALLS]
+    expected, actual = expected[:_MOST_ITEMS], actual[:_MOST_ITEMS]
     if not (expected and actual):
         return _unpaired(expected, actual, unexpected)
 
@@ -297,10 +293,11 @@ def _assign_faults(faults: Iterable[Fault], lines: Sequence[_CallLine]) -> None:
                 line.status = "differs"
 
 
-def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]:
+def _confused_functions(lines: Sequence[_CallLine], no_expected: str, no_actual: str) -> Iterator[tuple[str, str]]:
     """Yield each expected function with the function that was called instead, or with itself.
 
-    NO_CALL replaces a missing function: (g, NO_CALL) if nothing was called for `g`, (NO_CALL, h) for an additional `h`.
+    `no_expected` replaces a missing expected function, and `no_actual` a missing called one; without any call, they are
+    the only pair.
 
     Example: `f` and `g` were expected, `f` and `h` were called. The pairs are (f, f) and (g, h).
     """
@@ -314,7 +311,9 @@ def _confused_functions(lines: Iterable[_CallLine]) -> Iterator[tuple[str, str]]
             extra.append(line.actual.name[:200])
 
     # A missing call and an extra call most likely stand for each other.
-    yield from zip_longest(missing, extra, fillvalue=NO_CALL)
+    count = max(len(missing), len(extra), 0 if lines else 1)
+    missing += [no_expected] * (count - len(missing))
+    yield from zip(missing, extra + [no_actual] * (count - len(extra)), strict=True)
 
 
 def _argument_at(path: str, names: Iterable[str]) -> str | None:
@@ -347,7 +346,7 @@ def _line_cells(line: _CallLine, *, alternatives: bool) -> JSON:
 
     expected = None if line.expected is None else shown_call(line.expected, marks, alternatives=alternatives)
     actual = None if line.actual is None else shown_call(line.actual, marks)
-    return [expected, actual, line.status, notes[:_MOST_NOTES]]
+    return [expected, actual, line.status, notes[:_MOST_ITEMS]]
 
 
 def _short_text(fault: Fault) -> str:
@@ -365,12 +364,12 @@ def shown_call(call: FunctionCall, marks: Mapping[str, str] | None = None, *, al
     """Return a call as `[name, [[argument, value, mark], …]]`, with values as JSON text.
 
     `marks` has the mark of each argument with a fault. `alternatives`: the values are lists of accepted values.
-    At most 200 arguments are returned.
+    At most 100 arguments are returned.
     """
     marks = marks or {}
     arguments: list[JSON] = [
         [cut(name, 200), _accepted_text(value) if alternatives else as_json(value), marks.get(name, "")]
-        for name, value in list(call.arguments.items())[:_MOST_ARGUMENTS]
+        for name, value in list(call.arguments.items())[:_MOST_ITEMS]
     ]
     return [cut(call.name, 200), arguments]
 
@@ -386,31 +385,8 @@ def _accepted_text(value: JSON) -> str:
     return cut(" | ".join(accepted))
 
 
-def _confused_without_calls(expected: Reading, actual: Reading, *, has_words: bool) -> Iterator[tuple[str, str]]:
-    """Yield pairs of an expected and a called function for a row in which one or both sides have no readable call.
-
-    ANSWER, NO_CALL or UNREADABLE replaces a missing function. `has_words` is True if the response has other parts
-    than calls.
-    """
-    no_call = ANSWER if has_words else NO_CALL
-    if actual.problem is not None:
-        no_call = UNREADABLE
-
-    if expected.calls:
-        yield from ((name, no_call) for name in names_of(expected.calls))
-    elif actual.calls:
-        yield from ((ANSWER, name) for name in names_of(actual.calls))
-    else:
-        yield ANSWER, no_call
-
-
 # -- messages and turns
 
-_MOST_TURNS = 100  # of a conversation
-_MOST_STEPS = 50  # of a turn
-_MOST_ITEMS = 100  # parts of a message, calls of a step, results of a step
-_MOST_MESSAGES = 200
-_MOST_CHANGES = 100  # of the state in a turn
 _MOST_VALUE = 600  # characters of a value of the state
 _MOST_RESULT = 4_000  # characters of a call's result
 _ABSENT = "(nothing)"
@@ -425,16 +401,16 @@ def is_conversation(turns: JSON) -> TypeGuard[list[list[JSON]]]:
 
 
 def shown_messages(messages: JSON) -> list[JSON]:
-    """Return up to 200 messages as `[role, text, calls]`; if there are more, one further entry counts them."""
+    """Return up to 100 messages as `[role, text, calls]`; if there are more, one further entry counts them."""
     shown: list[JSON] = []
-    for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
+    for message in _list(messages)[:_MOST_ITEMS]:
         if isinstance(message, dict):
             shown.append([as_text(message.get("role"))[:40], _content(message.get("content")), _calls_of(message)])
         else:
             shown.append(["", as_text(message), []])
 
-    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
-        shown.append(["", f"and {len(messages) - _MOST_MESSAGES:,} more messages", []])
+    if len(_list(messages)) > _MOST_ITEMS:
+        shown.append(["", f"and {len(_list(messages)) - _MOST_ITEMS:,} more messages", []])
     return shown
 
 
@@ -470,36 +446,35 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     The log alternates lists of states (at the beginning and after each turn) and objects of turns. So turn i changes
     the states from list i to list i + 1.
     """
-    entries = log if isinstance(log, list) else []
-    logged_turns = [entry for entry in entries if isinstance(entry, dict)]
-    logged_states = [entry for entry in entries if isinstance(entry, list)]
+    logged_turns = [entry for entry in _list(log) if isinstance(entry, dict)]
+    logged_states = [entry for entry in _list(log) if isinstance(entry, list)]
 
     # The calls that were executed in each step of each turn; `Episode` is the only reader of such logs.
     executed = Episode.read({"inference_log": log}).columns()["calls_made"]
-    data_count = len(turns) if isinstance(turns, list) else 0
-    count = max(data_count, len(logged_turns), len(result) if is_conversation(result) else 0)
+    count = max(len(_list(turns)), len(logged_turns), len(result) if is_conversation(result) else 0)
 
     # A conversation may have ended before its last turn, or have no log, so `count` is the longest of the three.
     shown: list[dict[str, JSON]] = []
-    for number in range(min(count, _MOST_TURNS)):
-        called: set[str] = set()
-
-        # A later turn may have more messages than the data: those that were sent count.
+    for number in range(min(count, _MOST_ITEMS)):
+        messages = _item(turns, number)
         if number < len(logged_turns):
-            sent = logged_turns[number].get("begin_of_turn_query")
-            messages = sent if isinstance(sent, list) else _item(turns, number)
-            steps = _logged_steps(logged_turns[number], _item(executed, number), called)
+            logged, made = logged_turns[number], _list(_item(executed, number))
+            # A later turn may have more messages than the data: those that were sent count.
+            messages = _list(logged.get("begin_of_turn_query")) or messages
+            entries = [items for key, items in logged.items() if key.startswith("step_") and isinstance(items, list)]
+            steps = [_logged_step(items, _item(made, position)) for position, items in enumerate(entries)]
         else:
-            messages, recorded = _item(turns, number), _item(result, number)
-            steps = [_answer(step, None, called) for step in recorded] if isinstance(recorded, list) else []
+            steps = [_answer(step, None) for step in _list(_item(result, number))]
 
-        turn: dict[str, JSON] = {"user": shown_messages(messages), "steps": [*steps[:_MOST_STEPS]]}
-        if len(steps) > _MOST_STEPS:
-            turn["left_out"] = len(steps) - _MOST_STEPS
+        turn: dict[str, JSON] = {"user": shown_messages(messages), "steps": [step for step, _ in steps[:_MOST_ITEMS]]}
+        if len(steps) > _MOST_ITEMS:
+            turn["left_out"] = len(steps) - _MOST_ITEMS
 
         expected = _item(ground_truth, number)
         if isinstance(expected, list):
-            turn["expected"] = _expected_calls(expected, called)
+            turn["expected"] = _expected_calls(
+                expected, {canonical_text([call]) for _, calls in steps for call in calls}
+            )
 
         if number + 1 < len(logged_states):
             turn["changes"] = [*_shown_changes(_states(logged_states[number]), _states(logged_states[number + 1]))]
@@ -508,47 +483,43 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
     return shown
 
 
+def _list(value: JSON) -> list[JSON]:
+    """Return the value if it is a list, else an empty list."""
+    return value if isinstance(value, list) else []
+
+
 def _item(values: JSON, position: int) -> JSON:
     """Return the value at this position, or None."""
     return values[position] if isinstance(values, list) and position < len(values) else None
 
 
-def _logged_steps(turn: Mapping[str, JSON], executed: JSON, called: set[str]) -> list[dict[str, JSON]]:
-    """Return the steps of a turn in a conversation's log; `executed` are the calls of each step.
-
-    The canonical texts of the calls are added to `called`.
-    """
-    logged = [entries for key, entries in turn.items() if key.startswith("step_") and isinstance(entries, list)]
-    return [_logged_step(entries, _item(executed, number), called) for number, entries in enumerate(logged)]
+_Step: TypeAlias = tuple[dict[str, JSON], Sequence[FunctionCall]]
+"""A step of a turn as the page shows it, and its calls."""
 
 
-def _logged_step(entries: Sequence[JSON], executed: JSON, called: set[str]) -> dict[str, JSON]:
+def _logged_step(entries: Sequence[JSON], executed: JSON) -> _Step:
     """Return a step of a conversation's log: the answer, its reasoning, results of calls, and decoding problems.
 
-    `executed` are the step's calls in the log, or None. The canonical texts of the calls are added to `called`.
+    `executed` are the step's calls in the log, or None.
     """
     messages = [entry for entry in entries if isinstance(entry, dict)]
     answer: Mapping[str, JSON] = next((message for message in messages if message.get("role") == "assistant"), {})
-    step = _answer(answer.get("content"), executed, called)
+    step, calls = _answer(answer.get("content"), executed)
     if answer.get("reasoning_content"):
         step["reasoning"] = as_text(answer["reasoning_content"])
 
-    results: list[JSON] = []
-    problems: list[JSON] = []
+    results = [as_text(message.get("content")) for message in messages if message.get("role") == "tool"]
+    # Entries of the decoder: all but success (`decode_success`) are problems.
+    decoded = [message for message in messages if message.get("role") == "handler_log"]
+    problems = [entry for entry in decoded if entry.get("event") not in ("decode_success", None)]
 
-    for message in messages:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            results.append(cut(as_text(content), _MOST_RESULT))
-        # Entries of the decoder: all but success (`decode_success`) are problems.
-        elif role == "handler_log" and message.get("event") not in ("decode_success", None):
-            problems.append(as_text(content)[:400])
-
-    return {**step, "results": results[:_MOST_ITEMS], "notes": problems[:5]}
+    step["results"] = [cut(text, _MOST_RESULT) for text in results[:_MOST_ITEMS]]
+    step["notes"] = [as_text(entry.get("content"))[:400] for entry in problems[:5]]
+    return step, calls
 
 
-def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
-    """Return the calls and the text of the model's output in a step, and add the calls' canonical texts to `called`.
+def _answer(content: JSON, executed: JSON) -> _Step:
+    """Return the calls and the text of the model's output in a step.
 
     `executed` are the calls of the step in the log, or None. If it is a list, only these calls are shown. If the list
     or the content has no calls, the text is the whole content; else the content without its calls.
@@ -558,11 +529,10 @@ def _answer(content: JSON, executed: JSON, called: set[str]) -> dict[str, JSON]:
         calls = tuple(call for item in executed for call in _written_call(item).calls)
         reading = replace(reading, calls=calls, text=reading.text if calls and reading.calls else as_text(content))
 
-    if not reading.calls:
-        return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
-
-    called.update(canonical_text([call]) for call in reading.calls)
-    return {"calls": [shown_call(call) for call in reading.calls[:_MOST_ITEMS]], "text": cut(reading.text)}
+    text = "" if content in (None, [], "") else as_text(content)
+    if reading.calls:
+        text = cut(reading.text)
+    return {"calls": [*map(shown_call, reading.calls[:_MOST_ITEMS])], "text": text}, reading.calls
 
 
 def _written_call(call: JSON) -> Reading:
@@ -599,7 +569,7 @@ def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
 
 def _shown_changes(before: JSON, after: JSON) -> Iterator[JSON]:
     """Yield `[path, before, after]` for each path at which the states differ, with texts of limited length."""
-    for change in islice(changes(before, after), _MOST_CHANGES):
+    for change in islice(changes(before, after), _MOST_ITEMS):
         old, new = cut_apart(_state_text(change.before), _state_text(change.after), _MOST_VALUE, before=60)
         yield [path_text(change.path, 400), old, new]
 
