@@ -79,9 +79,9 @@ class Coded(msgspec.Struct):
                     rows[code].append(row)  # type: ignore[index]  # `add` keeps numbers
         return rows
 
-    def as_json(self, most: int) -> JSON:
-        """Return all values, and the first `most` rows, as the page reads them."""
-        return {"values": [*self.values], "rows": self.rows[:most]}
+    def as_json(self) -> JSON:
+        """Return all values, and the first rows, as the page reads them."""
+        return {"values": [*self.values], "rows": self.rows[:MOST_ROWS]}
 
 
 class Outcomes(msgspec.Struct, frozen=True):
@@ -90,13 +90,14 @@ class Outcomes(msgspec.Struct, frozen=True):
     results: str
     scores: Mapping[str, Sequence[float]]
 
-    def as_json(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
-        """Return the first `most` rows for the page: results as one text, and numbers of the first graded metric.
+    def as_json(self, evaluator: Evaluated) -> dict[str, JSON]:
+        """Return the first rows for the page: results as one text, and numbers of the first graded metric.
 
         If the evaluator has no graded metric, the numbers are null.
         """
         numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
-        return {"results": self.results[:most], "scores": None if numbers is None else round_numbers(numbers[:most])}
+        scores = None if numbers is None else round_numbers(numbers)
+        return {"results": self.results[:MOST_ROWS], "scores": scores}
 
     def reordered(self, partners: Sequence[int | None]) -> Outcomes:
         """Return the outcomes in the order of another run's rows.
@@ -143,7 +144,7 @@ class RowIndex:
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
 
         self.outcomes = [outcomes_of(run, evaluator.name, evaluator.metrics) for evaluator in run.evaluators]
-        self.thresholds: list[Counter[float]] = [Counter() for _ in run.evaluators]
+        self.thresholds: list[set[float]] = [set() for _ in run.evaluators]
         self.simulated = 0
         self.failed_rows = 0
 
@@ -185,9 +186,9 @@ class RowIndex:
             column.add(tags_of(row.get(f"inputs.{name}")))
 
         # A threshold may differ from row to row; the chart shows it only if all rows share one.
-        for counts, verdict in zip(self.thresholds, details.verdicts, strict=True):
-            if verdict.threshold is not None and len(counts) < _MOST_VALUES:
-                counts[verdict.threshold] += 1
+        for thresholds, verdict in zip(self.thresholds, details.verdicts, strict=True):
+            if verdict.threshold is not None and len(thresholds) < 2:
+                thresholds.add(verdict.threshold)
 
         # Latencies stand in the row itself, numbers of tokens in its usage; NaN for a missing one.
         usage = object_or_empty(row.get("outputs.usage"))
@@ -197,25 +198,25 @@ class RowIndex:
         self.failed_rows += bool(columns.errors)
         self.simulated += row.get("outputs.simulated") is True
 
-    def as_json(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
+    def as_json(self, evaluators: Sequence[Evaluated]) -> dict[str, JSON]:
         """Return the first rows as the page reads them, without empty columns."""
-        page: dict[str, JSON] = {name: texts[:most] for name, texts in self.texts.items()}
-        page |= {name: column.as_json(most) for name, column in self.coded.items() if column.values}
-        page["groups"] = [[name, column.as_json(most)] for name, column in self.groups.items() if column.values]
+        page: dict[str, JSON] = {name: texts[:MOST_ROWS] for name, texts in self.texts.items()}
+        page |= {name: column.as_json() for name, column in self.coded.items() if column.values}
+        page["groups"] = [[name, column.as_json()] for name, column in self.groups.items() if column.values]
 
         # Columns of the table; the other figures are in charts only.
         for name in ("latency_ms", "input_tokens", "output_tokens"):
             if any(map(math.isfinite, self.figures[name])):
-                page[name.removesuffix("_ms")] = round_numbers(self.figures[name][:most])
+                page[name.removesuffix("_ms")] = round_numbers(self.figures[name])
 
         pairs = zip(evaluators, self.outcomes, strict=True)
-        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each, most)} for each, outcomes in pairs]
+        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each)} for each, outcomes in pairs]
         return page
 
 
-def round_numbers(numbers: Iterable[float]) -> list[JSON]:
-    """Return numbers for the page: with few digits, null for NaN and infinity, whole numbers without a point."""
-    return [_round(number) for number in numbers]
+def round_numbers(numbers: Sequence[float]) -> list[JSON]:
+    """Return the numbers of the first rows for the page, with few digits."""
+    return [_round(number) for number in numbers[:MOST_ROWS]]
 
 
 def _round(number: float) -> JSON:
@@ -297,21 +298,20 @@ def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator
 
     It has the threshold if the metric is the evaluator's main one, and all rows share the threshold.
     """
-    for evaluator, outcome, counts in zip(evaluators, table.outcomes, table.thresholds, strict=True):
+    for evaluator, outcome, thresholds in zip(evaluators, table.outcomes, table.thresholds, strict=True):
         for metric in evaluator.graded:
-            # Most metrics show more than two values among the first 1,000, so the set of all is rarely built.
             values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]
-            if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
-                # `thresholds` counts those of the main metric only.
-                thresholds = [value for value, _ in counts.most_common(2)]
-                main = metric.name in (evaluator.primary, evaluator.name)
-                shared_threshold = thresholds[0] if main and len(thresholds) == 1 else None
-                name = evaluator.name if main else f"{evaluator.name} {metric.name}"
+            if len(set(values)) > 2:
+                # `thresholds` has those of the main metric only.
+                is_main = metric.name in (evaluator.primary, evaluator.name)
+                threshold = next(iter(thresholds)) if is_main and len(thresholds) == 1 else None
+                name = evaluator.name if is_main else f"{evaluator.name} {metric.name}"
 
                 # Scores between 0 and 1 get this whole range as their axis, all others their own.
                 low, high = min(values), max(values)
-                bins = histogram(values, 0.0, 1.0) if low >= 0 and high <= 1 else histogram(values, low, high)
-                yield {"name": name, "threshold": shared_threshold, "mean": sum(values) / len(values), **bins}
+                low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+                mean = sum(values) / len(values)
+                yield {"name": name, "threshold": threshold, "mean": mean, **histogram(values, low, high)}
 
 
 def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:

@@ -124,12 +124,6 @@ def as_text(value: JSON) -> str:
 
 def as_json(value: JSON, *, readable: bool = False) -> str:
     """Return a value as JSON text of limited length; `readable` indents long lists and objects."""
-    # Most values are verdicts and scores. In this range, `repr` writes a number like `dumps`, and is faster.
-    if value is True or value is False:
-        return "true" if value else "false"
-    if type(value) is float and 1e-4 <= value < 1e15:
-        return repr(value)
-
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError):

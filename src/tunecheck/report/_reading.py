@@ -144,11 +144,9 @@ def _describe_evaluator(columns: JudgedColumns, table: RunTable, entry: Evaluato
 
     matches_calls = options.keys() >= _POLICIES  # no other evaluators have all the options of MatchPolicy
     compares: Literal["arguments", "functions"] | None = None
-    if matches_calls:
+    if matches_calls or kind == "CallCheckEvaluator":
         # `FunctionCallMatchEvaluator` has the same options, but compares only names.
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
-    elif kind == "CallCheckEvaluator":
-        compares = "arguments"
 
     # A declaration in the manifest replaces what the columns tell.
     main = table.columns.get(columns.main or "")
@@ -223,15 +221,10 @@ def columns_of(evaluators: Sequence[Evaluated], row_keys: Sequence[str]) -> Colu
             else:
                 keys_of[owner].append((name.removeprefix(f"{owner}."), key))
 
-    columns.evaluators += [_evaluator_keys(evaluator, keys_of[evaluator.name]) for evaluator in evaluators]
+    for evaluator in evaluators:
+        # For the metric `match`, `match_reason` is a part of the verdict, and `match_note` is another value.
+        verdict_names = {f"{evaluator.verdicts.metric}{suffix}" for suffix in _VERDICT}
+        keys = keys_of[evaluator.name]
+        others = [(name, key) for name, key in keys if name not in verdict_names]
+        columns.evaluators.append(EvaluatorKeys(evaluator.verdicts, others, bool(keys)))
     return columns
-
-
-def _evaluator_keys(evaluator: Evaluated, keys: Sequence[tuple[str, str]]) -> EvaluatorKeys:
-    """Return the roles of an evaluator's keys in a row, given as pairs of the name in its output and the key.
-
-    Example: for the metric `match`, `match_reason` is a part of the verdict, and `match_note` is another value.
-    """
-    verdict_names = {f"{evaluator.verdicts.metric}{suffix}" for suffix in _VERDICT}
-    others = [(name, key) for name, key in keys if name not in verdict_names]
-    return EvaluatorKeys(evaluator.verdicts, others, bool(keys))

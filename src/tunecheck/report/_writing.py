@@ -35,7 +35,6 @@ from tunecheck.report._page import REPORT, Blocks, as_data, as_json, compress_te
 from tunecheck.report._reading import Evaluated, ReportedRun, facts_of, read_run
 from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen, open_run
 from tunecheck.runs._store import Run, stopped_text
-from tunecheck.statistics._results import Estimate
 from tunecheck.views import text_of
 
 # -- other runs
@@ -137,16 +136,15 @@ class OtherRuns:
         Example: the base gave the same answer as the reported run, and two more runs both gave another one. `answers`
         has this one answer, and `others` is [0, 1, 1].
         """
-        answers: list[JSON] = []
+        known: list[JSON] = [new.answered]
         numbers: list[JSON] = []
-        for other in self._others:
-            answer = other.answer(number, new)
+        for answer in (other.answer(number, new) for other in self._others):
             # Iterations answer most rows alike; equal answers are stored once.
-            if answer is not None and answer not in (new.answered, *answers):
-                answers.append(answer)
-            numbers.append(None if answer is None else [new.answered, *answers].index(answer))
+            if answer is not None and answer not in known:
+                known.append(answer)
+            numbers.append(None if answer is None else known.index(answer))
 
-        return {"answers": answers, "others": numbers}
+        return {"answers": known[1:], "others": numbers}
 
     def as_json(self, new: ReportedRun) -> dict[str, JSON]:
         """Return the comparison's figures and the other runs' columns of the table; call it after all rows."""
@@ -256,7 +254,7 @@ def _summary_lines(
     if judged and judge is not None and judge.corrected is not None:
         # The calibration is for all rows: labels say nothing about the judge's errors in one group.
         others: list[JSON] = [None] * (len(groups) - 1)
-        yield {"label": judge.corrected_label, "kind": "rate", "cells": [estimate_json(judge.corrected), *others]}
+        yield {"label": judge.corrected_label, "kind": "rate", "cells": [judge.corrected.to_json(), *others]}
 
     # With a pass rate, metrics that pass or fail are no further lines: only the graded ones have a mean.
     for metric in evaluator.graded if judged else evaluator.metrics:
@@ -281,14 +279,8 @@ def _cells(table: RunTable, column: str, groups: Sequence[RowGroup], *, is_rate:
     for rate in (rate_of(table, column, rows, resamples=_RESAMPLES) for _, _, rows in groups):
         # The page shows `31 of 46` beside a rate.
         passed: dict[str, JSON] = {"passed": round((rate.value or 0.0) * rate.n)} if is_rate and rate else {}
-        cells.append(None if rate is None or not rate.n else estimate_json(rate) | passed)
+        cells.append(None if rate is None or not rate.n else rate.to_json() | passed)
     return cells
-
-
-def estimate_json(figures: Estimate) -> dict[str, JSON]:
-    """Return a figure for the page; it has a `remark` only if the estimate has one."""
-    written: dict[str, JSON] = {"value": figures.value, "low": figures.low, "high": figures.high, "n": figures.n}
-    return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})
 
 
 def _own_totals(evaluator: Evaluated, run: ReportedRun) -> JSON:
