@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number
@@ -21,7 +21,7 @@ from tunecheck.runs._store import Run, dumps_readably
 from tunecheck.views import Cell, Part, Sentence, Table, Text, View, Words
 
 if TYPE_CHECKING:
-    from tunecheck.evaluation._calibration import Calibration, LabelKind
+    from tunecheck.evaluation._calibration import Calibration
     from tunecheck.statistics._agreement import Kappa
     from tunecheck.statistics._results import Estimate, Proportion
 
@@ -96,18 +96,15 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) 
     if "target" in layers:
         raise ConfigurationError("--mapping target.… needs an endpoint, but a calibration calls none: leave it out")
 
+    names = ("label_kind", "label_threshold", "metric", "save", "limit")
     return run_calibration(
         labels=labels,
         evaluator=evaluator,
         name=name,
         label_column=options.label_column or "label",
-        label_kind=cast("LabelKind | None", options.label_kind),
-        label_threshold=options.label_threshold,
-        metric=options.metric,
-        save=options.save,
         column_mapping={**layers.get("default", {}), **layers.get(name, {})},
         evaluation_name=options.name,
-        limit=options.limit,
+        **{name: getattr(options, name) for name in names},
         **run_arguments(options, "calibrate", max_cost=options.max_cost, trust=trust),
     )
 
@@ -219,26 +216,22 @@ def _figures(calibration: Calibration) -> Table:
         (Words("Cohen's kappa", "strong"), *_value_and_interval(calibration.kappa)),
         ("precision of fail", *_share_and_interval(calibration.precision)),
         ("recall of fail", *_share_and_interval(calibration.recall)),
-        *_score_figures(calibration),
     ]
 
-    return Table(("", "", ""), rows, "lrl")
-
-
-def _score_figures(calibration: Calibration) -> Iterator[tuple[str, str, str]]:
-    """Yield rows of the table of figures: scores against numeric labels, and the best threshold, if there are any."""
     scores, best = calibration.scores, calibration.threshold
-
     if scores is not None:
-        yield "weighted kappa", *_value_and_interval(scores.weighted_kappa)
-        yield "correlation", *_value_and_interval(scores.correlation)
         value, remarks = _value_and_interval(scores.mean_error)
         size = "" if scores.mean_absolute_error is None else f"; {scores.mean_absolute_error:.2f} absolute"
-        yield "mean error", value, f"{remarks}, score minus label{size}"
-
+        rows += [
+            ("weighted kappa", *_value_and_interval(scores.weighted_kappa)),
+            ("correlation", *_value_and_interval(scores.correlation)),
+            ("mean error", value, f"{remarks}, score minus label{size}"),
+        ]
     if best is not None:
         share, interval = _share_and_interval(best.accuracy)
-        yield "best threshold", f"{best.threshold:g}", f"right on {share} of held-out rows, {interval}"
+        rows.append(("best threshold", f"{best.threshold:g}", f"right on {share} of held-out rows, {interval}"))
+
+    return Table(("", "", ""), rows, "lrl")
 
 
 def _value_and_interval(figure: Kappa | Estimate) -> tuple[str, str]:
