@@ -250,28 +250,21 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
 
     * A run of `score`, and no data in the command: its recorded answers are judged, like those of `score`.
     * A run of another command: its options apply, below those of the command.
-    * A run of Python, and an endpoint or response column in the command: the command's options, and the run's data.
-    * A run of Python, and neither: its recorded answers are judged.
+    * A run of Python: the options of the command, and the run's data.
 
     Raises:
-        ConfigurationError: the run was started in Python, and the command names data but no source of the answers.
+        ConfigurationError: the run was started in Python, and the command names no source of the answers.
     """
     run = find_run(name, options.folder)
-    command = run.manifest().command
-
-    recorded = running.options_of_run(options, run, trust, invocation) if command else Options()
-
-    # A run of `score` judged recorded answers: reuse them, unless the command names data.
-    if recorded.run is not None and options.dataset is None:
-        return replace(options.over(recorded), run=str(run.folder), reuse=None)
-
-    if command:
+    if run.manifest().command:
+        recorded = running.options_of_run(options, run, trust, invocation)
+        # A run of `score` judged recorded answers: reuse them, unless the command names data.
+        if recorded.run is not None and options.dataset is None:
+            return replace(options.over(recorded), run=str(run.folder), reuse=None)
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
-        if options.dataset is not None:
-            advice = "for the rows of --dataset, give --endpoint or --response-column"
-            raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
-        return replace(options, run=str(run.folder), reuse=None)
+        advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run.id}`"
+        raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
 

@@ -119,7 +119,6 @@ def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = Fa
     if details:
         return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
 
-    groups = [_group_table(column, values, page.evaluators) for column, values in page.groups.items()]
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.result.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
@@ -132,7 +131,7 @@ def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = Fa
 
     foot = views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
     notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
-    return views.View(page.name, [sentences, screen.table, *groups, *gates, foot], notes)
+    return views.View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
 
 
 def _verdict(page: RunPage) -> tuple[str, views.Style]:
@@ -186,12 +185,8 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
 
     named_pages = list(zip(names, pages, strict=True))
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
+    groups = [table for name, page in named_pages for table in _group_tables(page, name)]
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
-
-    # The table's first row is the primary evaluator, if the runs have evaluators. Its label may say more.
-    evaluator = primary.removesuffix(", uncalibrated")
-    columns = pages[0].groups if evaluator in pages[0].evaluators else ()
-    groups = [_group_by_run(column, evaluator, names, pages) for column in columns]
 
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
     return views.View(primary, [views.Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
@@ -267,8 +262,7 @@ def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views
     """
     yield _header(page)
     yield _main_table(page, intervals)
-    yield from _without_skill(page)
-    yield from (_group_table(column, values, page.evaluators) for column, values in page.groups.items())
+    yield from _group_tables(page)
 
     failed = failures_table(page.failures, page.result.row_count)
     if failed is not None:
@@ -332,24 +326,6 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
     return views.Table(["", *heads], rows)
 
 
-def _without_skill(page: RunPage) -> Iterator[views.Text]:
-    """Yield the pass rates of two baselines, if the kind of every row is known and not all evaluators are judges.
-
-    A model that never calls a function passes the rows that need an answer, `answer`. A model that always calls passes
-    at most the rows that need a call.
-    """
-    counts = {kind: whole_number(metrics.get("row_count")) for kind, metrics in page.kinds.items()}
-    calls, answers = counts.get("call"), counts.get("answer", 0)
-
-    if all(entry.judge is not None for entry in page.evaluators.values()):
-        return  # for LLM judges, the baselines mean nothing
-
-    if calls is not None and answers is not None and calls + answers == page.result.row_count:
-        never, always = f"{answers / page.result.row_count:.1%}", f"{calls / page.result.row_count:.1%}"
-        text = f"baselines: never calling a function passes {never}, always calling at most {always}"
-        yield views.Text([views.Words(text, "dim")])
-
-
 def corrected_text(rate: Estimate) -> str:
     """Return a rate with its interval, such as `81.2% (74.1% to 87.9%)`."""
     if rate.value is None or rate.low is None or rate.high is None:
@@ -357,33 +333,23 @@ def corrected_text(rate: Estimate) -> str:
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
-def _group_table(column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry]) -> views.Table:
-    """Return a table of the main figures by value of one column, the most frequent value first."""
-    counts = {value: whole_number(metrics.get("row_count")) or 0 for value, metrics in values.items()}
-    ordered = sorted(values.items(), key=lambda item: -counts[item[0]])
+def _group_tables(page: RunPage, title: str = "") -> Iterator[views.Table]:
+    """Yield a table of the main figures for each grouping column, by value; the most frequent value first."""
+    for column, values in page.groups.items():
+        counts = {value: whole_number(metrics.get("row_count")) or 0 for value, metrics in values.items()}
+        ordered = sorted(values.items(), key=lambda item: -counts[item[0]])
 
-    rows: list[list[views.Cell]] = []
-    for value, metrics in ordered[:_MOST_GROUPS]:
-        figures = (results.main_figure_of(name, evaluator, metrics) for name, evaluator in evaluators.items())
-        cells = (figure.count_text(metrics, counts[value]) + figure.text for figure in figures)
-        row_count = results.number_text(metrics.get("row_count"))
-        rows.append([views.Words(clean(value, 30), foreign=True), row_count, *cells])
+        rows: list[list[views.Cell]] = []
+        for value, metrics in ordered[:_MOST_GROUPS]:
+            figures = (results.main_figure_of(name, evaluator, metrics) for name, evaluator in page.evaluators.items())
+            cells = (figure.count_text(metrics, counts[value]) + figure.text for figure in figures)
+            row_count = results.number_text(metrics.get("row_count"))
+            rows.append([views.Words(clean(value, 30), foreign=True), row_count, *cells])
 
-    hidden = len(ordered) - len(rows)
-    below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
-    return views.Table([clean(column, 30), "rows", *(clean(name, 30) for name in evaluators)], rows, below=below)
-
-
-def _group_by_run(column: str, evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> views.Table:
-    """Return a table of one evaluator's main figure in each run, by value of one column."""
-    entry, values = pages[0].evaluators[evaluator], [*pages[0].groups[column]][:_MOST_GROUPS]
-
-    rows: list[list[views.Cell]] = []
-    for value in values:
-        figures = (results.main_figure_of(evaluator, entry, page.groups[column].get(value, {})) for page in pages)
-        rows.append([views.Words(clean(value, 30), foreign=True), *(figure.text for figure in figures)])
-
-    return views.Table([f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)], rows)
+        hidden = len(ordered) - len(rows)
+        below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
+        heads = [clean(column, 30), "rows", *(clean(name, 30) for name in page.evaluators)]
+        yield views.Table(heads, rows, title=clean(title, 60), below=below)
 
 
 def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> views.Table:
