@@ -25,7 +25,7 @@ from msgspec import to_builtins
 import tunecheck_authoring as authoring  # its names load on first use
 from tunecheck import ConfigurationError, cli
 from tunecheck.cli import argument, command, flag, option
-from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, command_line, did_you_mean, plural
+from tunecheck.plugins import JSON, Trust, cause_named, causes, clean, command_line, one_of, plural
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
@@ -321,8 +321,7 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
         from tunecheck_authoring._author.files import VARIANTS
 
         for name in self.variants or ():
-            if name not in (*VARIANTS, "none"):
-                raise ConfigurationError(f"--variants: there is no variant {name!r}{did_you_mean(name, VARIANTS)}")
+            one_of(name, (*VARIANTS, "none"), "--variants")
         return [known for known in VARIANTS if self.variants is None or known in self.variants]
 
 
@@ -406,8 +405,7 @@ def _check_author(options: AuthorOptions) -> None:
     if not _NAME.fullmatch(options.name):
         raise ConfigurationError(f"NAME {options.name!r} cannot be a file name; use letters, digits, - and _")
 
-    if options.stage is not None and options.stage not in STAGES:
-        raise ConfigurationError(f"--stage: there is no stage {options.stage!r}{did_you_mean(options.stage, STAGES)}")
+    one_of(options.stage or "rows", STAGES, "--stage")
     if not options.simulator and options.openapi is None and options.mcp is None:
         raise ConfigurationError("no simulator is given; give --simulator NAME, --openapi FILE, or --mcp COMMAND")
 
@@ -505,12 +503,10 @@ def export(options: ExportOptions, invocation: cli.Invocation) -> int:
     from tunecheck import find_run
     from tunecheck_authoring._export import FORMS
 
-    if options.to not in FORMS:
-        raise ConfigurationError(f"--to: there is no format {options.to!r}{did_you_mean(options.to, FORMS)}")
+    one_of(options.to, FORMS, "--to")
     # A code with a dot has a detail, such as `wrong_argument.unit`, and `causes` may not list all details.
-    unknown = next((code for code in options.cause or () if code not in causes() and "." not in code), None)
-    if unknown is not None:
-        raise ConfigurationError(f"--cause: there is no cause {unknown!r}{did_you_mean(unknown, causes())}")
+    for code in options.cause or ():
+        one_of(code, [*causes(), *([code] if "." in code else [])], "--cause")
 
     run = find_run(options.run, options.folder)
     _check_test_set(options, run.id)
@@ -532,10 +528,8 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
 
     if options.leave_test_set is None and not options.no_test_set:
-        raise ConfigurationError(
-            f"the rows of run {run_id} may be test rows; give --leave-test-set FILE to remove the exported rows "
-            "from the test set, or --no-test-set if none are test rows"
-        )
+        advice = "--leave-test-set FILE to remove them from the test set, or --no-test-set if none are test rows"
+        raise ConfigurationError(f"the rows of run {run_id} may be test rows; give {advice}")
 
 
 def _export_as_json(report: authoring.ExportReport) -> JSON:

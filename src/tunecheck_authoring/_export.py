@@ -656,10 +656,8 @@ def _write_rest(run: Run, rest: Path, report: ExportReport) -> None:
     """
     known = run.manifest().dataset
     if not known.path:
-        raise ConfigurationError(
-            f"--leave-test-set: run {run.id} has no data file; remove the exported rows from your test set yourself, "
-            "and give --no-test-set"
-        )
+        advice = "remove the exported rows from your test set yourself, and give --no-test-set"
+        raise ConfigurationError(f"--leave-test-set: run {run.id} has no data file; {advice}")
 
     dataset = open_dataset(known.path, number_ids=True)
     if known.sha256 is not None and dataset.scan().sha256 != known.sha256:

@@ -495,13 +495,17 @@ def _parameters(document: ApiDocument, entry: _ApiEntry) -> tuple[dict[str, Para
             own_place = "body" if place == "formData" else cast("Place", place)
             _add_parameter(parameters, Parameter(schema, own_place, name, required))
 
-    for media, required in _bodies(document, entry.node, nodes.values()):
+    # In OpenAPI 2.0, the body is a parameter with `in: body`.
+    request = document.resolve(entry.node.get("requestBody"))
+    bodies = [(request, _content_schema(document, request))] if request else []
+    bodies += [(each, each.get("schema")) for each in nodes.values() if each.get("in") == "body"]
+    for holder, media in bodies:
         body_name, body = document.named(media)
         if body.get("type") == "array":
             body_name, _ = document.named(body.get("items"))
         # A record that is replaced at a path without a key is identified by its `id` in the body.
         is_whole = entry.method in ("put", "patch") and "{" not in entry.path
-        _add_body(parameters, document.schema(media), required=required, with_key=is_whole)
+        _add_body(parameters, document.schema(media), required=holder.get("required") is True, with_key=is_whole)
     return parameters, body_name
 
 
@@ -520,20 +524,6 @@ def _with_parameter_text(schema: Schema, parameter: Node) -> Schema:
     if isinstance(example, (str, int, float)) and example != "" and "examples" not in schema:
         schema["examples"] = [example]
     return schema
-
-
-def _bodies(document: ApiDocument, node: Node, parameters: Collection[Node]) -> Iterator[tuple[JSON, bool]]:
-    """Yield the schema of the request's body, if there is one, and True if the body is required.
-
-    In OpenAPI 2.0, the body is a parameter with `in: body`. `node` is the operation, and `parameters` are its
-    parameters in the file.
-    """
-    body = document.resolve(node.get("requestBody"))
-    if body:
-        yield _content_schema(document, body), body.get("required") is True
-    for parameter in parameters:
-        if parameter.get("in") == "body":
-            yield parameter.get("schema"), parameter.get("required") is True
 
 
 def _content_schema(document: ApiDocument, holder: Node) -> JSON:

@@ -48,6 +48,9 @@ _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
 # A reference to an environment variable in a definition: ${env:NAME}, or ${env:NAME:plain} for a value that is no
 # secret.
 _VARIABLE = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
+_SECRETS = (
+    "For a secret, use auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
+)
 _AGAIN = "correct the cause, and repeat the command with --overwrite"
 _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
@@ -113,8 +116,7 @@ def job(options: JobOptions, invocation: cli.Invocation) -> int:
     print(f"written {file}")
     for variable in missing:
         print(
-            f"this evaluation reads the environment variable {clean(variable)}, which the job does not set. For a "
-            "secret, use auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
+            f"this evaluation reads the environment variable {clean(variable)}, which the job does not set.", _SECRETS
         )
     print(f"submitted: {clean(url)}" if url is not None else f"submit it:  {command}")
     return cli.DONE
@@ -182,10 +184,7 @@ def _job_variables(entries: list[str] | None) -> dict[str, str]:
             raise ConfigurationError(f"--env {entry!r}: a variable must have the form NAME=VALUE")
 
         if looks_secret(name, value) or storable_settings(value, name) != value:
-            raise ConfigurationError(
-                f"--env {name}: job.yml would show this possible secret; use --identity, and auth: {{type: entra}} "
-                "in the endpoint's definition"
-            )
+            raise ConfigurationError(f"--env {name}: job.yml would show this possible secret. {_SECRETS}")
 
         variables[name] = value
     return variables
@@ -366,10 +365,10 @@ def _submit(job: Path, options: JobOptions) -> str:
     if can_import("azure.ai.ml") and can_import("azure.identity"):
         return _submit_by_package(job, options)
 
-    raise ConfigurationError(
-        "--submit needs the Azure CLI with the extension ml (az extension add --name ml), or two packages (pip install "
-        "azure-ai-ml azure-identity); install either, and repeat the command with --overwrite"
+    needed = (
+        "the Azure CLI with its extension ml (az extension add --name ml), or pip install azure-ai-ml azure-identity"
     )
+    raise ConfigurationError(f"--submit needs {needed}; install either, and repeat the command with --overwrite")
 
 
 def _submit_by_az(command: list[str]) -> str:

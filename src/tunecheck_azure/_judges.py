@@ -37,7 +37,7 @@ import msgspec
 from tunecheck import JudgeOutput, Metric, PromptyEvaluator
 from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators import Judgement, ModelConfig, input_text, none_if_nan, tokens_of
-from tunecheck.plugins import JSON, Verdict, convert_value, plain
+from tunecheck.plugins import JSON, Verdict, convert_value, is_shipped, plain
 from tunecheck.prompts import shipped_prompt
 from tunecheck_azure import _exceptions as errors, _transcripts as transcripts
 from tunecheck_azure._calling import PER_TURN, AzureEvaluator, F1ScoreEvaluator, Inputs, merge_turns
@@ -46,14 +46,8 @@ from tunecheck_azure._model_configurations import AzureOpenAIModelConfiguration,
 _MESSAGES = ("query", "response", "ground_truth")
 """Inputs that may be lists of an agent's messages."""
 
-_REASONING: dict[str, JSON] = {
-    "temperature": None,
-    "top_p": None,
-    "presence_penalty": None,
-    "frequency_penalty": None,
-    "max_tokens": None,
-    "max_completion_tokens": 60_000,
-}
+_SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens")
+_REASONING: dict[str, JSON] = {**dict.fromkeys(_SAMPLING), "max_completion_tokens": 60_000}
 """Parameters for a reasoning model. They override those of the prompt; None removes a parameter.
 
 The limit of tokens is high because it includes the tokens of the model's reasoning.
@@ -152,6 +146,8 @@ class AzureJudge(AzureEvaluator):
 
     judged: ClassVar[bool] = True
     metric: ClassVar[str]
+    """The metric's name: "response_completeness" for ResponseCompletenessEvaluator."""
+
     _result_key: ClassVar[str]
     own_prompt: ClassVar[bool] = False
 
@@ -185,11 +181,15 @@ class AzureJudge(AzureEvaluator):
         self._parameters = _REASONING if self._is_reasoning_model else {}
 
     def __init_subclass__(cls) -> None:
-        """Declare the class's metric, with scores from 1 to 5 unless the class declares others."""
+        """Name a shipped class's metric and error target after the class; a user's subclass keeps its parent's names.
+
+        Scores are from 1 to 5 unless the class declares others.
+        """
         super().__init_subclass__()
-        if "metric" in vars(cls):
-            # Only classes with a metric of their own: bases between them have none.
-            cls.primary = cls._result_key = cls.metric
+        if is_shipped(cls.__module__):
+            cls.metric = cls.primary = cls._result_key = cls.id.rpartition("/")[2]
+            if "error_target" not in vars(cls):
+                cls.error_target = errors.ErrorTarget(cls.__name__)
             if "metrics" not in vars(cls):
                 cls.metrics = (Metric(cls.metric, range=(1, 5)),)
 
@@ -359,41 +359,33 @@ def _is_intermediate(response: object) -> bool:
 class CoherenceEvaluator(AzureJudge):
     """A judge of how coherently the response presents its ideas, from 1 to 5."""
 
-    metric = "coherence"
     input_sets = (("query", "response"),)
     required = ("query", "response")
-    error_target = errors.ErrorTarget.COHERENCE_EVALUATOR
 
 
 class FluencyEvaluator(AzureJudge):
     """A judge of how well the response is written, from 1 to 5."""
 
-    metric = "fluency"
     takes_messages = True
     input_sets = (("response",),)
     required = ("response",)
-    error_target = errors.ErrorTarget.FLUENCY_EVALUATOR
 
 
 class RelevanceEvaluator(AzureJudge):
     """A judge of how well the response answers the query, from 1 to 5, with Tunecheck's prompt."""
 
-    metric = "relevance"
     own_prompt = True
     takes_messages = True
     input_sets = (("query", "response"),)
     required = ("query", "response")
-    error_target = errors.ErrorTarget.RELEVANCE_EVALUATOR
 
 
 class GroundednessEvaluator(AzureJudge):
     """A judge of how well the context supports the response, from 1 to 5, with Tunecheck's prompt."""
 
-    metric = "groundedness"
     own_prompt = True
     input_sets = (("query", "response", "context"), ("response", "context"), ("query", "response"))
     required = ("response",)
-    error_target = errors.ErrorTarget.GROUNDEDNESS_EVALUATOR
     refused_tools = frozenset(
         "azure_ai_search azure_fabric bing_custom_search bing_grounding browser_automation code_interpreter_call "
         "computer_call openapi_call sharepoint_grounding web_search".split()
@@ -443,10 +435,8 @@ class GroundednessEvaluator(AzureJudge):
 class SimilarityEvaluator(AzureJudge):
     """A judge of how similar in meaning the response and the ground truth are, from 1 to 5."""
 
-    metric = "similarity"
     takes_messages = True
     input_sets = (("query", "response", "ground_truth"),)
-    error_target = errors.ErrorTarget.SIMILARITY_EVALUATOR
 
     def _incomplete_error(self, single: Inputs) -> errors.EvaluationException:
         """Return the error for missing inputs, which names the first of them."""
@@ -458,16 +448,13 @@ class SimilarityEvaluator(AzureJudge):
 class RetrievalEvaluator(AzureJudge):
     """A judge of how relevant the retrieved context is to the query, from 1 to 5."""
 
-    metric = "retrieval"
     takes_messages = True
     input_sets = (("query", "context"),)
-    error_target = errors.ErrorTarget.RETRIEVAL_EVALUATOR
 
 
 class ResponseCompletenessEvaluator(AzureJudge):
     """A judge of how much of the ground truth the response contains, from 1 to 5."""
 
-    metric = "response_completeness"
     skipped_has_properties = False
     takes_messages = True
     input_sets = (("response", "ground_truth"),)
@@ -571,12 +558,10 @@ _BUILT_IN = frozenset(
 class IntentResolutionEvaluator(AzureJudge):
     """A judge of how well an agent understood and met the user's intent, from 1 to 5."""
 
-    metric = "intent_resolution"
     skipped_has_properties = False
     input_sets = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
-    error_target = errors.ErrorTarget.INTENT_RESOLUTION_EVALUATOR
     bounded = True
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
@@ -588,12 +573,10 @@ class IntentResolutionEvaluator(AzureJudge):
 class TaskAdherenceEvaluator(AzureJudge):
     """A judge of an agent's adherence to its task and instructions: 0 or 1."""
 
-    metric = "task_adherence"
     skipped_has_properties = False
     input_sets = (("query", "response", "tool_definitions"),)
     optional = frozenset({"tool_definitions"})
     required = ("query", "response")
-    error_target = errors.ErrorTarget.TASK_ADHERENCE_EVALUATOR
     metrics = (Metric("task_adherence", kind="binary"),)
     cutoff = 1.0
 
@@ -619,13 +602,11 @@ class ToolCallAccuracyEvaluator(AzureJudge):
     may replace `tool_calls`.
     """
 
-    metric = "tool_call_accuracy"
     only_final_responses = False
     skipped_has_properties = False
     bounded = True
     score_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
     input_sets = (("query", "tool_definitions", "tool_calls", "response"),)
-    error_target = errors.ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
 
     def _check(self, inputs: Inputs) -> None:
         """Refuse inputs that lack a query, definitions, or both a response and calls in Azure's format."""

@@ -126,19 +126,19 @@ class KnownRows:
         Rows of one declared cluster, and a row that continues the other's chat, may share their wording.
         """
         same = self._by_words.get(row.words_digest)
-        # Rows of one declared cluster may repeat words and calls, but equal words with other calls conflict even there.
-        if same is not None and same.shares_cluster(row) and same.path == row.path:
-            return
-
-        if same is not None and same.path != row.path and same.tools_digest == row.tools_digest:
+        if same is None:
+            near = self._near(row, exclude_related=True)
+            if near is not None:
+                evidence = f"{near[0].name} contains {near[1]:.0%} of this row's wording"
+                yield found(row.name, "near_duplicate", evidence, fix=_DROP)
+        elif same.tools_digest != row.tools_digest:
+            return  # the same words with other functions are another test
+        elif same.path != row.path:
             evidence = f"{same.name} has the same request and functions, but expects {_path_text(same.path)}"
             yield found(row.name, "conflicting_answers", f"{evidence}; this row expects {_path_text(row.path)}")
-        # The same words with other functions are another test, and no finding.
-        elif same is not None and same.tools_digest == row.tools_digest:
+        # Rows of one declared cluster may repeat words and calls, but equal words with other calls conflict even there.
+        elif not same.shares_cluster(row):
             yield found(row.name, "near_duplicate", f"{same.name} has the same wording and the same calls", fix=_DROP)
-        elif same is None and (near := self._near(row, exclude_related=True)) is not None:
-            evidence = f"{near[0].name} contains {near[1]:.0%} of this row's wording"
-            yield found(row.name, "near_duplicate", evidence, fix=_DROP)
 
     def leaked(self, row: KnownRow) -> Iterator[AuditFinding]:
         """Yield the finding if a test row is among these training rows: by its wording, or only by its calls."""

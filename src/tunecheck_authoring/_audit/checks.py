@@ -47,16 +47,6 @@ from tunecheck.plugins import JSON, clean, did_you_mean
 from tunecheck.simulators import Simulator
 from tunecheck_authoring._table_simulators import Recorded
 
-_ROW_PROBLEMS: Final = {
-    "duplicate_id": "another row has the same id",
-    "role": "a message's role is unknown",
-    "tools": "the tool definitions cannot be read",
-    "unreadable_call": "a ground-truth call cannot be read",
-    "not_offered": "a ground-truth call needs a function that is not available",
-    "breaks_schema": "a ground-truth call breaks the schema of its function",
-}
-"""Descriptions of the problems of a row of any kind."""
-
 REMARKS: Final = {
     "default_configuration": "a simulator has no configuration and starts from its defaults",
     "unused_configuration": "a part of the configuration is never used",
@@ -302,7 +292,12 @@ _FAILED = ("error", "failed", "failure")
 """Values of such a key that report a failure; False does, too."""
 
 PROBLEMS: Final = {
-    **_ROW_PROBLEMS,
+    "duplicate_id": "another row has the same id",
+    "role": "a message's role is unknown",
+    "tools": "the tool definitions cannot be read",
+    "unreadable_call": "a ground-truth call cannot be read",
+    "not_offered": "a ground-truth call needs a function that is not available",
+    "breaks_schema": "a ground-truth call breaks the schema of its function",
     "row": "the row is not a valid conversation",
     "simulator": "a simulator is missing or fails",
     "configuration": "the initial configuration cannot be loaded",
@@ -314,7 +309,7 @@ PROBLEMS: Final = {
     "no_effect": "a turn has no effect",
     **REMARKS,
 }
-"""Descriptions of the problems of an entry; the last ones are remarks."""
+"""Descriptions of the problems: the first six of a row of any kind, then those of conversations, last the remarks."""
 
 _CLOSE = 0.8  # the least similarity of a misspelt column to the one meant
 
@@ -676,22 +671,13 @@ def collision(step: episodes.Called, start: object) -> str | None:
             is_new_key = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
             if is_new_key and change.before is not episodes.ABSENT and _value_at(start, place) is not None:
                 return episodes.path_text(place)
+
         # In a list, the key of the item is its field `id`.
-        if change.before is episodes.ABSENT and isinstance(change.path[-1], int):
-            place_of_id = _place_of_id(change.after, start, change.path[:-1])
-            if place_of_id is not None:
-                return episodes.path_text(place_of_id)
-    return None
-
-
-def _place_of_id(item: object, start: object, path: episodes.Path) -> episodes.Path | None:
-    """Return the path of the item in the initial state's list at `path` that has the new item's id, or None."""
-    others = _value_at(start, path)
-    if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
-        return None
-    for index, other in enumerate(others):
-        if isinstance(other, dict) and other.get("id") == item["id"]:
-            return (*path, index)
+        others, added = _value_at(start, change.path[:-1]), change.after
+        if change.before is episodes.ABSENT and isinstance(others, list) and isinstance(added, dict):
+            ids = [other.get("id") if isinstance(other, dict) else None for other in others]
+            if added.get("id") is not None and added["id"] in ids:
+                return episodes.path_text((*change.path[:-1], ids.index(added["id"])))
     return None
 
 

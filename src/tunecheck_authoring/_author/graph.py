@@ -30,7 +30,7 @@ from typing import cast
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, leaves
-from tunecheck.plugins import JSON
+from tunecheck.plugins import JSON, one_of
 from tunecheck_authoring._audit.checks import reports_failure
 from tunecheck_authoring._author.files import Edge, GraphFile, GraphFunction
 from tunecheck_authoring._author.wording import singular, words_of
@@ -44,7 +44,6 @@ from tunecheck_authoring._author.world import (
     fits,
     free_values,
     places_in,
-    require_known,
     wrong_values,
 )
 
@@ -312,17 +311,17 @@ def check_graph(graph: GraphFile, world: World) -> None:
     Raises:
         ConfigurationError: A name is unknown; the text says which.
     """
-    known = {*world.functions, *world.classes}
+    sources = [*world.functions, *world.classes]
     # An edge may lead to a parameter, or to a place inside a list or object.
-    targets = {
+    targets = [
         f"{name}.{place}"
         for name, function in world.functions.items()
         for each, schema in function.parameters.items()
         for place in (each, *(inner for inner, _ in places_in(each, schema)))
-    }
+    ]
     for edge in graph.edges:
-        require_known(f"graph.yaml: edge from {edge.source}", "source", edge.source.partition(".")[0], known)
-        require_known(f"graph.yaml: edge to {edge.target}", "parameter", edge.target, targets)
+        one_of(edge.source.partition(".")[0], sources, f"graph.yaml: source of the edge from {edge.source}")
+        one_of(edge.target, targets, "graph.yaml: target of an edge")
 
 
 def _function(search: _Search, function: Function) -> GraphFunction:

@@ -28,10 +28,10 @@ from random import Random
 
 from tunecheck import ConfigurationError
 from tunecheck.episodes import Called
-from tunecheck.plugins import JSON
+from tunecheck.plugins import JSON, one_of
 from tunecheck_authoring._author.files import Argument, AuthoredTask, GraphFile, PlannedCall, Weakness
 from tunecheck_authoring._author.graph import available, call_succeeded
-from tunecheck_authoring._author.world import Atom, Function, Held, World, fits, free_values, places_in, require_known
+from tunecheck_authoring._author.world import Atom, Function, Held, World, fits, free_values, places_in
 
 _CALLS_IN_A_TURN = (1, 1, 1, 1, 2, 2, 3)
 _CALLS_OF_A_QUESTION = (0, 1, 1, 1, 1, 2, 2, 3)
@@ -82,9 +82,9 @@ def check_tasks(tasks: Sequence[AuthoredTask], world: World) -> None:
     """
     for task in tasks:
         for name in task.simulators:
-            require_known(f"tasks.jsonl: {task.id}", "simulator", name, world.classes)
+            one_of(name, [*world.classes], f"tasks.jsonl: {task.id}: simulator")
         for call in task.calls:
-            require_known(f"tasks.jsonl: {task.id}", "function", call.function, world.functions)
+            one_of(call.function, [*world.functions], f"tasks.jsonl: {task.id}: function")
 
 
 def sample_tasks(
@@ -130,10 +130,8 @@ def sample_tasks(
         else:
             # The most frequent reason, if any task was rejected
             rejections = "".join(f" ({most:,} were rejected: {reason})" for reason, most in reasons.most_common(1))
-            raise ConfigurationError(
-                f"only {number - 1:,} of {count:,} tasks could be made{rejections}; "
-                "lower --tasks, or add values and configurations to world.yaml"
-            )
+            made = f"only {number - 1:,} of {count:,} tasks could be made{rejections}"
+            raise ConfigurationError(f"{made}; lower --tasks, or add values and configurations to world.yaml")
 
 
 class _Walk:

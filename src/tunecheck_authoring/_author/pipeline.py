@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -141,8 +141,7 @@ def _text(content: object) -> bytes:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
-Stage: TypeAlias = Literal["world", "graph", "tasks", "variants", "rows"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
+STAGES = ("world", "graph", "tasks", "variants", "rows")
 
 _MOST_LISTED = 20
 """The most reasons for rejected rows in the card."""
@@ -181,8 +180,8 @@ def author(
     Raises:
         ConfigurationError: An option, a simulator or a stage's file cannot be used, or an output file exists.
     """
-    last = STAGES.index(options.stage or "rows")
-    if STAGES[last] == "rows" and not options.overwrite:
+    last = options.stage or "rows"
+    if last == "rows" and not options.overwrite:
         # Making the stages may take long, so existing files are refused first.
         for path in (options.out, train_path(options.out)):
             if path.exists():
@@ -190,7 +189,7 @@ def author(
 
     pipeline = AuthorPipeline(options, simulators, backends, command, models)
     steps = (pipeline.make_world, pipeline.make_graph, pipeline.make_tasks, pipeline.make_variants, pipeline.make_rows)
-    for make in steps[: last + 1]:
+    for make in steps[: STAGES.index(last) + 1]:
         make()
     return pipeline.report
 
@@ -225,10 +224,9 @@ class AuthorPipeline:
         file = self._bench.content("world.yaml", files.WorldFile, inputs, lambda: describe_world(classes))
 
         if {*file.simulators} != {*classes}:
-            raise ConfigurationError(
-                f"{self._options.folder / 'world.yaml'} has the simulators {', '.join(file.simulators)}, but the "
-                f"command names {', '.join(classes)}; give the same --simulator options, or delete the file"
-            )
+            named = f"has the simulators {', '.join(file.simulators)}, but the command names {', '.join(classes)}"
+            advice = "give the same --simulator options, or delete the file"
+            raise ConfigurationError(f"{self._options.folder / 'world.yaml'} {named}; {advice}")
         # The built-in simulators may serve as distractors.
         built_in = {name: self._backends.find(name) for name in load_shipped().configurations}
         self._world = World.of(classes, file, built_in)
@@ -366,8 +364,7 @@ class AuthorPipeline:
             f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
             f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
             f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
-            "* The ground truth passes every row. "
-            "An agent fails if it does nothing, omits a call or changes an argument.",
+            "* The ground truth passes every row; doing nothing, omitting a call or changing an argument fails.",
             *(f"* {line}" for line in plain_turns(self.report.plain)),
             "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
             "",
@@ -392,9 +389,9 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
         return [*rows], []
     groups = _together(rows)
     if len(groups) == 1:
+        advice = "raise --tasks, or add configurations with $one_of or $between to world.yaml"
         raise ConfigurationError(
-            "--split: all rows share calls or a configuration, so none can become training rows; "
-            "raise --tasks, or add configurations with $one_of or $between to world.yaml"
+            f"--split: all rows share calls or a configuration, so none can leave the set; {advice}"
         )
 
     Random(f"{seed} split").shuffle(groups)

@@ -40,7 +40,7 @@ import msgspec
 from tunecheck import ConfigurationError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, Player
-from tunecheck.plugins import JSON, canonical, convert_value, did_you_mean, fingerprint, parse_yaml, real_number
+from tunecheck.plugins import JSON, canonical, convert_value, fingerprint, one_of, parse_yaml, real_number
 from tunecheck.simulators import Backend, Backends, Simulator
 from tunecheck_authoring._author.files import WorldFile
 from tunecheck_authoring._author.wording import request_of, singular, words_of
@@ -140,9 +140,9 @@ class World:
         """
         functions = functions_of(classes, file.requests)
         for name in (*file.requests, *file.left_out):
-            require_known("world.yaml", "function", name, functions)
+            one_of(name, [*functions], "world.yaml: function")
         for name in file.configurations:
-            require_known("world.yaml", "simulator", name, classes)
+            one_of(name, [*classes], "world.yaml: simulator")
         included = {name: function for name, function in functions.items() if name not in file.left_out}
         used_names = {name for simulator in classes.values() for name in simulator.operations()}
 
@@ -187,15 +187,6 @@ class World:
     def fingerprint(self) -> JSON:
         """Return the fingerprints of the simulators."""
         return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
-
-
-def require_known(place: str, kind: str, name: str, known: Collection[str]) -> None:
-    """Raise ConfigurationError with a suggestion if a name of an edited file is not in `known`.
-
-    `place` is where the name stands, and `kind` what it names, such as "function".
-    """
-    if name not in known:
-        raise ConfigurationError(f"{place}: there is no {kind} {name!r}{did_you_mean(name, known)}")
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:

@@ -288,10 +288,9 @@ class LiveServer:
         live.state = self.recording.record_state(state)
 
         if live.state != self.recording.start:
-            raise self._gone_error(
-                "the server did not start in the recorded state; let its command use '{folder}', a new folder for each "
-                f"start, or delete {self.recording.path} to record the server again"
-            )
+            advice = "let its command use '{folder}', a new folder for each start, or record the server again"
+            reason = f"the server did not start in the recorded state; {advice} (delete {self.recording.path})"
+            raise self._gone_error(reason)
         return live
 
     def _reach(self, state: str) -> _LiveSession:
@@ -316,10 +315,10 @@ class LiveServer:
             self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
-                raise self._gone_error(
-                    f"the state after {text} differs from the recording (random ids?); remove {call.call} from "
-                    f"state_from or tools in {self._file}, and delete {self.recording.path}"
+                advice = (
+                    f"remove {call.call} from state_from or tools in {self._file}, and delete {self.recording.path}"
                 )
+                raise self._gone_error(f"the state after {text} differs from the recording (random ids?); {advice}")
         return live
 
     def _gone_error(self, why: str) -> ServerGoneError:
@@ -370,10 +369,8 @@ class LiveServer:
         files = None if folder is None else files_in(folder)
 
         if files is None:
-            raise self._gone_error(
-                "the server's files cannot be recorded, because its folder is missing, contains a link or exceeds "
-                f"1 MB; remove {FILES} from state_from in {self._file}"
-            )
+            reason = "the server's folder cannot be recorded: it is missing, contains a link or exceeds 1 MB"
+            raise self._gone_error(f"{reason}; remove {FILES} from state_from in {self._file}")
         return self._redactor.answer(files)
 
     def _call(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:

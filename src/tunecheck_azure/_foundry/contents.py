@@ -130,10 +130,8 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """
     criteria = _criteria(run)
     if not criteria:
-        raise ConfigurationError(
-            f"run {run.id} has no verdicts and no numbers to upload; add an evaluator: "
-            f"tunecheck score {run.id} --evaluators NAME"
-        )
+        advice = f"add an evaluator: tunecheck score {run.id} --evaluators NAME"
+        raise ConfigurationError(f"run {run.id} has no verdicts and no numbers to upload; {advice}")
 
     # The rows are read twice: the graders in the definition depend on the verdicts of all rows.
     for row in run.rows():

@@ -237,10 +237,8 @@ class ContinuedElsewhereError(Exception):
     def __init__(self, address: str, journal: str) -> None:
         """Note the run to which the journal, a path RUN/journal.jsonl, belongs."""
         self.run = journal.partition("/")[0]
-        super().__init__(
-            f"another machine has continued {address}/{self.run}, and that machine's results count; the next command "
-            f"with this address moves this machine's results to another folder"
-        )
+        advice = "the next command with this address moves this machine's results to another folder"
+        super().__init__(f"another machine has continued {address}/{self.run}, and its results count; {advice}")
 
 
 class FileStamp(NamedTuple):
@@ -469,10 +467,8 @@ class MirrorFolder:
         # Parts are numbered from 0 without gaps, so a number above the last position shows a missing part.
         if max(numbers) >= len(numbers):
             missing = min({*range(len(numbers))} - {*numbers})
-            return (
-                f"{self.address}/{_part_name(name, missing)} is missing; restore this part, or remove the later parts "
-                f"and repeat their rows with --resume"
-            )
+            advice = "restore this part, or remove the later parts and repeat their rows with --resume"
+            return f"{self.address}/{_part_name(name, missing)} is missing; {advice}"
 
         if current is None or current.size != known.size:  # both machines continued it, or the file is gone
             if current is not None:

@@ -189,10 +189,8 @@ class _Shipping(threading.Thread):
         except ContinuedElsewhereError as error:
             raise RunError(str(error)) from None
         except RunError as error:
-            raise RunError(
-                f"{error}; nothing is lost: the files are in {self._mirror.folder}, and the next command with "
-                f"--results-dir {self._mirror.address} uploads them"
-            ) from None
+            kept = f"the files are in {self._mirror.folder}, and the next command with --results-dir"
+            raise RunError(f"{error}; nothing is lost: {kept} {self._mirror.address} uploads them") from None
         for run in sorted(self._runs):
             self._tell(f"shipped to {self._mirror.address}/{run}")
 
