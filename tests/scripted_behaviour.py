@@ -9,7 +9,7 @@ import msgspec
 from tunecheck.calls import FunctionCall, tool_name, write_calls
 from tunecheck.endpoints import ChatRequest, Completion, Text, Usage
 from tunecheck.plugins import JSON, Written, dumps
-from tunecheck_serve import Problem, ProblemError
+from tunecheck_serve import ProblemError
 
 TOKEN = 4
 """Characters of a token: the usual rule of thumb for English."""
@@ -39,7 +39,7 @@ class ServerConfig(Written, frozen=True, kw_only=True):
         """
         roles = [message.get("role") for message in request.messages]
         if self.tool_results == "refused" and "tool" in roles:
-            raise ProblemError(Problem(400, "Conversation roles must alternate user/assistant/user/assistant/..."))
+            raise ProblemError(400, "Conversation roles must alternate user/assistant/user/assistant/...")
         if self.parameters == "o_series":
             _refuse_parameters(request.parameters)
         if self.system == "ignored":
@@ -62,7 +62,7 @@ class ServerConfig(Written, frozen=True, kw_only=True):
                 f"This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} "
                 "tokens. Please reduce the length of the messages."
             )
-            raise ProblemError(Problem(400, text, code="context_length_exceeded", param="messages"))
+            raise ProblemError(400, text, code="context_length_exceeded", param="messages")
 
 
 def _of_a_tool(message: Mapping[str, JSON]) -> bool:
@@ -74,7 +74,7 @@ def _refuse_parameters(parameters: Mapping[str, JSON]) -> None:
         text = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         )
-        raise ProblemError(Problem(400, text, code="unsupported_parameter", param="max_tokens"))
+        raise ProblemError(400, text, code="unsupported_parameter", param="max_tokens")
     for name, only in _FIXED.items():
         value = parameters.get(name)
         if value not in (None, only):
@@ -82,7 +82,7 @@ def _refuse_parameters(parameters: Mapping[str, JSON]) -> None:
                 f"Unsupported value: '{name}' does not support {dumps(value).decode()} with this model. "
                 f"Only the default ({only}) value is supported."
             )
-            raise ProblemError(Problem(400, text, code="unsupported_value", param=name))
+            raise ProblemError(400, text, code="unsupported_value", param=name)
 
 
 @dataclass(frozen=True, slots=True)

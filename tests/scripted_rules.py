@@ -18,7 +18,7 @@ from tunecheck import ConfigurationError, NoAnswerError
 from tunecheck.calls import FunctionCall
 from tunecheck.endpoints import ChatRequest, Completion, Text, Usage, content_key, content_parts
 from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
-from tunecheck_serve import Asked, ChatSource, ModelServer, Problem, ProblemError
+from tunecheck_serve import Asked, ChatSource, ModelServer, ProblemError
 
 _SHOWN = 80
 
@@ -29,8 +29,8 @@ _FILTERED_PROMPT = (
 _CATEGORIES = ("hate", "self_harm", "sexual", "violence")
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedProblem(Problem):
+@dataclass(eq=False)
+class ScriptedProblemError(ProblemError):
     """An error with what only some services say; `inner` is what Azure adds as its `innererror`."""
 
     retry_after_s: float | None = None
@@ -45,7 +45,7 @@ class ScriptedProblem(Problem):
     def headers(self) -> dict[str, str]:
         seconds = self.retry_after_s
         if seconds is None:
-            return Problem.headers(self)
+            return ProblemError.headers(self)
         # OpenAI's own clients read retry-after-ms first; Retry-After can only say whole seconds.
         exact = {} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:.0f}"}
         return {"Retry-After": str(math.ceil(seconds)), **exact}
@@ -152,7 +152,7 @@ class Rule:
     name: str
     config: RuleConfig
     behaviour: Behaviour
-    outcome: tuple[Said, ...] | Problem
+    outcome: tuple[Said, ...] | ProblemError
 
     def holds(self, question: Question) -> bool:
         if not self.config.when.holds(question):
@@ -185,7 +185,7 @@ def read_script(path: Path | str) -> Script:
     return Script(file.name or Path(path).stem, str(path), rules, file.server)
 
 
-def _outcome(config: RuleConfig) -> tuple[Said, ...] | Problem:
+def _outcome(config: RuleConfig) -> tuple[Said, ...] | ProblemError:
     calls = tuple(FunctionCall(call.name, call.arguments) for call in config.calls or ())
     if config.refusal is not None:
         return (Said(thought=config.reasoning, refusal=config.refusal),)
@@ -196,7 +196,7 @@ def _outcome(config: RuleConfig) -> tuple[Said, ...] | Problem:
     if config.reject is not None:  # the reply of a service with a model that does not take a parameter
         name, kind = _rejected(config.reject)
         of_type = f" of type '{kind}'" if kind is not None else ""
-        return Problem(400, f"Invalid parameter: '{name}'{of_type} is not supported with this model.", param=name)
+        return ProblemError(400, f"Invalid parameter: '{name}'{of_type} is not supported with this model.", param=name)
     answers = config.answers or [config.answer]
     if answers == [None]:
         return (Said(calls=calls, thought=config.reasoning),)
@@ -213,21 +213,21 @@ def _answer_text(config: RuleConfig, value: JSON) -> str:
     return text if config.around is None else config.around.replace("{}", text, 1)
 
 
-def _filtered(what: Literal["prompt", "answer"]) -> tuple[Said, ...] | Problem:
+def _filtered(what: Literal["prompt", "answer"]) -> tuple[Said, ...] | ProblemError:
     """Azure OpenAI's way: a prompt that it declines is a 400, an answer that it declines a finish reason."""
     if what == "answer":
         return (Said(finish_reason="content_filter"),)
     verdicts: dict[str, JSON] = {name: {"filtered": False, "severity": "safe"} for name in _CATEGORIES}
     verdicts["violence"] = {"filtered": True, "severity": "high"}
     inner: dict[str, JSON] = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": verdicts}
-    return ScriptedProblem(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
+    return ScriptedProblemError(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
 
 
-def _failing(status: int, config: RuleConfig) -> Problem:
+def _failing(status: int, config: RuleConfig) -> ProblemError:
     kind, code = "server_error" if status >= 500 else "invalid_request_error", None
     if status == 429:
         kind, code = "requests", "rate_limit_exceeded"
-    return ScriptedProblem(
+    return ScriptedProblemError(
         status, config.message or f"a scripted {status}", kind, code, retry_after_s=config.retry_after
     )
 
@@ -263,8 +263,8 @@ class ScriptSource(ChatSource):
         asked = len(_question(counted).request) // TOKEN + 1
         server.check_length(asked)
         rule = self._rule(question)
-        if isinstance(rule.outcome, Problem):
-            raise ProblemError(rule.outcome)
+        if isinstance(rule.outcome, ProblemError):
+            raise rule.outcome
         rounds, turn = divmod(self._turn(rule, request.messages), len(rule.outcome))
         completion = rule.behaviour.served(rule.outcome[turn], rounds)
         told = rule.config.usage if server.usage else UsageConfig()
@@ -328,6 +328,6 @@ class ScriptedServer(ModelServer):
         if request.path != "/score" and server.streaming == ("refused" if question.stream else "only"):
             only = "This model only supports streaming: set stream to true."
             text = "Streaming is not supported." if question.stream else only
-            raise ProblemError(Problem(400, text, code="unsupported_value", param="stream"))
+            raise ProblemError(400, text, code="unsupported_value", param="stream")
         completion, headers = await super().completion(request, question)
         return completion, {**headers, **server.headers}

@@ -8,7 +8,6 @@ from ._server import (
     ChatSource as ChatSource,
     Middleware as Middleware,
     ModelServer as ModelServer,
-    Problem as Problem,
     ProblemError as ProblemError,
     ReplyStore as ReplyStore,
     ServerOptions as ServerOptions,

@@ -187,9 +187,12 @@ def _objects(value: JSON, field: str) -> list[dict[str, JSON]]:
     return cast("list[dict[str, JSON]]", value)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error in the format of OpenAI's API: {"error": {"message": …, "type": …, "param": …, "code": …}}."""
+@dataclass(eq=False)
+class ProblemError(Exception):
+    """An error reply in the format of OpenAI's API: {"error": {"message": …, "type": …, "param": …, "code": …}}.
+
+    The server turns the exception into this reply.
+    """
 
     status: int
     message: str
@@ -209,19 +212,11 @@ class Problem:
         return json_reply(self.body(), status=self.status, headers=self.headers())
 
 
-class ProblemError(Exception):
-    """An exception that the server turns into the reply of a problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
 class BadRequestError(ProblemError):
     """An error of the client's request, with status 400."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(Problem(400, text))
+        super().__init__(400, text)
 
 
 def chat_completion(completion: Completion, *, model: str, request_id: str) -> dict[str, JSON]:
@@ -601,31 +596,31 @@ class Middleware:
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
             self._counts["faults"] += 1
-            return Problem(fault, "the option --fault caused this error", "server_error", "injected_fault").reply()
+            return ProblemError(fault, "the option --fault caused this error", "server_error", "injected_fault").reply()
 
         try:
             return await handler(request)
         # aiohttp's own replies, such as those for an unknown path, have no JSON body.
         except web.HTTPException as error:
-            problem = Problem(error.status, f"{request.method} {request.path}: {error.reason}")
+            problem = ProblemError(error.status, f"{request.method} {request.path}: {error.reason}")
         except web.RequestPayloadError:
-            problem = Problem(400, f"{request.method} {request.path}: the request's body cannot be decoded")
+            problem = ProblemError(400, f"{request.method} {request.path}: the request's body cannot be decoded")
         except ProblemError as error:
-            problem = error.problem
+            problem = error
         except EndpointError as error:
             problem = _problem_of_endpoint(error)
         except Exception as error:  # noqa: BLE001 - a source may be user code; the server goes on
-            problem = Problem(500, f"{type(error).__name__}: {error}", "server_error")
+            problem = ProblemError(500, f"{type(error).__name__}: {error}", "server_error")
         return problem.reply()
 
-    def _refusal(self, request: web.Request) -> Problem | None:
+    def _refusal(self, request: web.Request) -> ProblemError | None:
         """Return the problem of a request with a wrong host name or key, or None if the request is allowed."""
         if self._options.local_only and not is_of_this_machine(request):
-            return Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host")
+            return ProblemError(403, NOT_THIS_MACHINE, "permission_error", "wrong_host")
 
         key = self._options.key
         if key and request.path not in _OPEN_TO_ALL and not key_is_right(key, request.headers):
-            return Problem(401, "the API key is missing or wrong", "authentication_error", "invalid_api_key")
+            return ProblemError(401, "the API key is missing or wrong", "authentication_error", "invalid_api_key")
         return None
 
 
@@ -637,17 +632,17 @@ def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
     return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
 
 
-def _problem_of_endpoint(error: EndpointError) -> Problem:
+def _problem_of_endpoint(error: EndpointError) -> ProblemError:
     """Return an endpoint's error as a problem, with the endpoint's own status if that is an error status."""
     text = str(error)
 
     if isinstance(error, NoAnswerError):
-        return Problem(404, text, code="no_answer")
+        return ProblemError(404, text, code="no_answer")
     if isinstance(error, ContentFilterError):
-        return Problem(400, text, code="content_filter", param="prompt")
+        return ProblemError(400, text, code="content_filter", param="prompt")
 
     status = error.status or (504 if isinstance(error, TimedOutError) else 500)
-    return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
+    return ProblemError(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
 
 
 class FaultInjection:
