@@ -269,6 +269,7 @@ class Endpoint(UserCalls, ABC):
     `sent_back`: when a conversation sends the model its own reasoning back: within the turn, in all turns, or never.
     `profile`: the model family named by `format`. `tools_as_text`: the prompt describes the tools.
     `facts`: the parameters and formats that the API has refused so far.
+    `model_names`: the names of the model or deployment, under which a price file may list it.
     """
 
     awaited = ("complete", "reply", "reset", "advance")
@@ -284,6 +285,7 @@ class Endpoint(UserCalls, ABC):
     pure: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
+    model_names: tuple[str, ...] = ()
     sent_back: SentBack = "turn"
     profile: Profile | None = None
     tools_as_text: bool = False
@@ -322,12 +324,6 @@ class Endpoint(UserCalls, ABC):
     @abstractmethod
     def settings(self) -> dict[str, JSON]:
         """Return the definition as data without secrets, for the manifest."""
-
-    @property
-    def model_names(self) -> Sequence[str]:
-        """The names under which a price file may list the model: the model, then the deployment."""
-        settings = self.settings()
-        return [name for key in ("model", "deployment") if isinstance(name := settings.get(key), str) and name]
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
         """Return the recorded conversation of this row, as a line of BFCL's result files.
@@ -411,12 +407,9 @@ class Prices:
 
         Objects of other types are ignored.
         """
-        if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
-            return
-        for name in (*endpoint.model_names, endpoint.name):
-            if name in self.by_name:
-                endpoint.price = self.by_name[name]
-                return
+        if isinstance(endpoint, Endpoint) and endpoint.price is None:
+            names = (*endpoint.model_names, endpoint.name)
+            endpoint.price = next((self.by_name[name] for name in names if name in self.by_name), None)
 
 
 def read_prices(path: Path) -> Prices:

@@ -197,16 +197,12 @@ class Client:
             timeout_s=self.timeout_s,
             most_bytes=self.max_reply_bytes,
         )
-        return _LoopState(transport, self.limits, self.shared_limits or self._own_buckets())
-
-    def _own_buckets(self) -> SharedLimits:
-        """Return the rate limits of the definition, for this process only."""
         clock, requests, tokens = self.clock, self.limits.requests_per_minute, self.limits.tokens_per_minute
-
-        return SharedLimits(
+        own_limits = SharedLimits(
             TokenBucket(requests, clock=clock) if requests else None,
             TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
         )
+        return _LoopState(transport, self.limits, self.shared_limits or own_limits)
 
     async def _send_with_retries(self, state: _LoopState, call: ServiceCall[A]) -> Exchange[A]:
         """Send a call until an attempt succeeds, a retry cannot help, or no retries are left.

@@ -127,7 +127,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
     pure: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
     _model: str | None = None
-    _model_names: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -243,7 +242,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         value = getattr(self.config, key)
         text = None if value is None else masking.insert_env(value, definition.at(key), self._redactor)
         if text is not None and key in ("model", "deployment"):
-            self._model_names += (text,)
+            self.model_names += (text,)
         return text
 
     def _address(self, url: str, definition: Definition) -> str:
@@ -420,10 +419,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if not self._hides_address:
             return settings
         return {**settings, "address_trace": masking.trace([self._url, self._model])}
-
-    @property
-    def model_names(self) -> Sequence[str]:
-        return self._model_names
 
     def shown_address(self, url: str) -> str:
         """Return the address for files: the url as written if a key of `_ADDRESS` refers to a secret variable."""

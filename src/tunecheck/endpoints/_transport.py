@@ -19,7 +19,6 @@ The status is that of the model behind the service, if the reply names one (`_ow
 """
 
 import asyncio
-import base64
 import contextlib
 import io
 import ipaddress
@@ -54,14 +53,6 @@ from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, hides, in
 
 # The schemes that may be called, with their default ports.
 _PORTS = {"http": 80, "https": 443}
-
-
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """A proxy's address without credentials, and the Proxy-Authorization header with the credentials."""
-
-    url: str
-    authorization: Secret | None = None
 
 
 def checked_url(
@@ -137,10 +128,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def proxy_for(url: str) -> Proxy | None:
+def proxy_for(url: str) -> yarl.URL | None:
     """Return the proxy that the environment sets for this address; None if it sets none or excludes the host.
 
-    Calls to this machine never go through a proxy.
+    Calls to this machine never go through a proxy. The proxy's address may contain its user name and password.
 
     Raises:
         ConfigurationError: the proxy's address is wrong.
@@ -151,27 +142,19 @@ def proxy_for(url: str) -> Proxy | None:
         return None
 
     proxies = urllib.request.getproxies()
-    text = proxies.get(target.scheme) or proxies.get("all")
+    text = (proxies.get(target.scheme) or proxies.get("all") or "").strip()
     if not text:
         return None
 
-    try:
+    with contextlib.suppress(ValueError):  # an invalid port, or no host
         # Proxies are often given without a scheme: proxy.example:3128.
-        proxy = yarl.URL(text.strip() if "://" in text else f"http://{text.strip()}")
-        address = str(proxy.origin()) if proxy.scheme in _PORTS else ""
-    except ValueError:
-        address = ""
-
-    if not address:
-        raise ConfigurationError(
-            f"the proxy in the environment variables is not an http(s) address: set {target.scheme}_proxy to "
-            "http://host:port, or set no_proxy to bypass it"
-        )
-
-    if proxy.user is None and proxy.password is None:
-        return Proxy(address)
-    credentials = f"{proxy.user or ''}:{proxy.password or ''}"
-    return Proxy(address, Secret("Basic " + base64.b64encode(credentials.encode()).decode()))
+        proxy = yarl.URL(text if "://" in text else f"http://{text}")
+        if proxy.origin().scheme in _PORTS:
+            return proxy
+    raise ConfigurationError(
+        f"the proxy in the environment variables is not an http(s) address: set {target.scheme}_proxy to "
+        "http://host:port, or set no_proxy to bypass it"
+    )
 
 
 # -- one attempt
@@ -263,11 +246,10 @@ class HttpTransport:
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
 
-        proxy = proxy_for(url)
-        self._proxy, self._proxy_headers = proxy.url if proxy else None, dict[str, str]()
-        if proxy is not None and proxy.authorization is not None:
-            redactor.add(proxy.authorization)
-            self._proxy_headers["Proxy-Authorization"] = proxy.authorization.reveal()
+        self._proxy = proxy_for(url)
+        if self._proxy is not None and self._proxy.password:
+            redactor.add(Secret(self._proxy.password))
+            redactor.add(Secret(f"{self._proxy.user or ''}:{self._proxy.password}"))
 
         tls = tls_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
@@ -295,12 +277,9 @@ class HttpTransport:
                     headers=headers,
                     allow_redirects=False,  # a redirect could carry the key to another host
                     proxy=self._proxy,
-                    proxy_headers=self._proxy_headers,
                 ) as response,
             ):
                 return await self._whole_reply(response, sent_at)
-        except AttemptFailed:  # the reply is too large
-            raise
         except Exception as error:  # noqa: BLE001 - `_failure` returns unknown errors unchanged
             raise self._failure(error) from None
 
@@ -546,23 +525,19 @@ def _own_status(reply: Reply, body: JSON) -> int:
 def _error_values(body: JSON, *keys: str) -> list[JSON]:
     """Return the values of these keys in the body of an error reply, without empty ones.
 
-    Values inside `error` come before values at the top level.
+    Values inside `error` come before values at the top level, and those inside `innererror` come last.
     """
     body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini wraps its errors in a list
     error = body.get("error") if isinstance(body, dict) else None
     holders = [holder for holder in (error, body) if isinstance(holder, dict)]
+    # Azure gives details under `innererror`.
+    holders += [inner for holder in holders if isinstance(inner := holder.get("innererror"), dict)]
     return [holder[key] for holder in holders for key in keys if holder.get(key)]
 
 
 def _codes(body: JSON) -> set[str]:
     """Return all error codes in the body of an error reply."""
-    values = [*_error_values(body, "code", "type", "error"), *(inner.get("code") for inner in _inner_errors(body))]
-    return {code for code in values if isinstance(code, str)}
-
-
-def _inner_errors(body: JSON) -> list[dict[str, JSON]]:
-    """Return the objects under `innererror`, in which Azure gives details."""
-    return [inner for inner in _error_values(body, "innererror") if isinstance(inner, dict)]
+    return {code for code in _error_values(body, "code", "type", "error") if isinstance(code, str)}
 
 
 def _status_name(status: int) -> str:
@@ -597,8 +572,7 @@ def is_page(reply: Reply) -> bool:
 
 def _filter_reason(body: JSON) -> str:
     """Return the names of the content filters that stopped the answer, else the error's message or "content filter"."""
-    inner = (error.get("content_filter_result") for error in _inner_errors(body))
-    for result in (*inner, *_error_values(body, "content_filter_result")):
+    for result in _error_values(body, "content_filter_result"):
         filters = result.items() if isinstance(result, dict) else ()
         names = [name for name, verdict in filters if isinstance(verdict, dict) and verdict.get("filtered") is True]
         if names:
