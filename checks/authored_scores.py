@@ -14,7 +14,7 @@ from tunecheck import FunctionCall
 from tunecheck.calls._model import write_calls
 from tunecheck.cli._app import main
 from tunecheck.datasets._reading import open_dataset
-from tunecheck.endpoints._simulated import SimulatedEndpoint
+from tunecheck.endpoints import load_endpoint
 from tunecheck.episodes import leaves
 from tunecheck.simulators._backend import Backends
 from tunecheck_serve._conversations import RowAnswers
@@ -87,7 +87,7 @@ def evaluated(name: str, rows: list[Row], answers: list[Row]) -> dict[str, str |
     Path("datasets", f"{name}.yaml").write_text(sidecar)
     known = open_dataset(f"datasets/{name}-answers.jsonl").rows()
     Path("endpoints").mkdir(exist_ok=True)
-    with serving(RowAnswers(SimulatedEndpoint(rates={}), known, Backends())) as url:
+    with serving(RowAnswers(load_endpoint({"kind": "simulated", "rates": {}}), known, Backends())) as url:
         Path("endpoints/agent.yaml").write_text(f"{{kind: openai, url: '{url}/v1', model: any, auth: {{type: none}}}}")
         assert main(["evaluate", "--dataset", f"{name}.jsonl", "--endpoint", "agent", "--name", name]) == 0
     (folder,) = Path("eval_results").glob(f"{name}-*")

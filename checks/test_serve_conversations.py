@@ -15,8 +15,6 @@ from tests.serve_parts import serving
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._simulated import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.episodes._target import ConversationTarget
 from tunecheck.formats._reading import read_calls
@@ -65,7 +63,7 @@ def verdicts_of(endpoint: Endpoint, category: str, mode: Any = "tools") -> dict[
     [(each, mode) for each in CATEGORIES for mode in ("tools", "text") if mode == "tools" or each not in OF_SOURCE],
 )
 def test_a_served_model_without_mistakes_has_every_row_right(category: str, mode: str) -> None:
-    found = verdicts_of(SimulatedEndpoint(rates={}), category, mode)
+    found = verdicts_of(load_endpoint({"kind": "simulated", "rates": {}}), category, mode)
     assert len(found) == BFCL[category].rows
     assert [row for row, valid in found.items() if not valid and row not in UNANSWERABLE] == []
 
@@ -75,7 +73,7 @@ def test_served_result_files_have_the_verdicts_of_their_run(shared_data: Path) -
     (recorded,) = score_results(results).models.values()
     for category in ("multi_turn_base", "multi_turn_miss_param"):
         theirs = dict(recorded.categories[category].verdicts)
-        found = verdicts_of(ReplayEndpoint(results), category)
+        found = verdicts_of(load_endpoint({"kind": "replay", "path": str(results)}), category)
         assert {row: bool(theirs[row].valid) for row in found} == found, category
 
 
@@ -93,7 +91,7 @@ def rows() -> list[Row]:
 
 @pytest.fixture
 async def simulated_server(rows: list[Row]) -> AsyncIterator[str]:
-    source = RowAnswers(SimulatedEndpoint(seed=4), rows, Backends())
+    source = RowAnswers(load_endpoint({"kind": "simulated", "seed": 4}), rows, Backends())
     async with running(make_app(source, ServerOptions(faults={500: 0.1}, seed=2))) as url:
         yield url
 
@@ -107,7 +105,7 @@ async def answers(definition: Any, rows: list[Row]) -> list[TargetOutput]:
 
 
 async def direct(rows: list[Row]) -> list[TargetOutput]:
-    target = EndpointTarget(SimulatedEndpoint(seed=4))
+    target = EndpointTarget(load_endpoint({"kind": "simulated", "seed": 4}))
     return [await target.answer(row, CallContext("run", row.id, "")) for row in rows]
 
 

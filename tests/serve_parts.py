@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from tests.scripted_rules import ScriptedServer, ScriptSource
 
 from tunecheck import TimedOutError
-from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint
+from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.report import running
 from tunecheck_serve import ChatSource, ServerOptions, Service, make_app
@@ -48,7 +48,7 @@ Starter = Callable[..., Awaitable[str]]
 def recorded_answers(folder: Path) -> ChatSource:
     path = folder / "answers.jsonl"
     path.write_bytes(b"".join(map(dumps_line, RECORDS)))
-    return ReplayEndpoint(path, name="recorded")
+    return load_endpoint({"kind": "replay", "path": str(path)}, name="recorded")
 
 
 def _service(source: ChatSource) -> ChatSource | Service:

@@ -71,7 +71,7 @@ def _service(options: ServeOptions) -> local.Service:
     For `--simulated`, the workspace's `endpoints/simulated.yaml` replaces the built-in endpoint, and needs trust.
     """
     from tunecheck.cli import SIMULATED, WORKSPACE_SIMULATED, load_named
-    from tunecheck.endpoints import ReplayEndpoint
+    from tunecheck.endpoints import load_endpoint
 
     sources = (options.replay, options.simulated, options.service, options.evaluator)
     if sources.count(None) != len(sources) - 1:  # not exactly one is given
@@ -97,7 +97,7 @@ def _service(options: ServeOptions) -> local.Service:
         return local.ModelServer(_rows(endpoint, options.simulated), "SIMULATED answers")
 
     assert options.replay is not None
-    replayed = ReplayEndpoint(options.replay)
+    replayed = load_endpoint({"kind": "replay", "path": options.replay})
     # Files of BFCL name their category, so the rows need not be named with --dataset.
     dataset = options.dataset or _bfcl_dataset(Path(options.replay))
     source = replayed if dataset is None else _rows(replayed, dataset)

@@ -17,12 +17,19 @@ from tunecheck.plugins import dumps_line, read_yaml
 HELLO = [{"role": "user", "content": "hello"}]
 
 
+def replay(path: Path, **keys: Any) -> ReplayEndpoint:
+    """The endpoint of a definition with this file."""
+    endpoint = load_endpoint({"kind": "replay", "path": str(path), **keys})
+    assert isinstance(endpoint, ReplayEndpoint)
+    return endpoint
+
+
 def a_row(row_id: str) -> Row:
     return Row(index=0, id=row_id, values={}, fingerprint="")
 
 
 async def answered(path: Path, row_id: str = "r1", messages: Any = HELLO, **options: Any) -> Completion:
-    endpoint = ReplayEndpoint(path, **options)
+    endpoint = replay(path, **options)
     try:
         return await endpoint.complete(ChatRequest(messages=messages, row=a_row(row_id)))
     finally:
@@ -106,12 +113,12 @@ def test_two_answers_for_one_id_are_refused_with_both_lines(tmp_path: Path) -> N
     path = tmp_path / "twice.jsonl"
     path.write_text('{"id":"a","response":"1"}\n\n{"id":"b","response":"2"}\n{"id":"a","response":"3"}\n')
     with pytest.raises(DataError, match=r"twice\.jsonl, lines 1 and 4 both answer the id 'a'"):
-        ReplayEndpoint(path)
+        replay(path)
 
 
 def test_the_same_messages_without_ids_are_refused_with_both_lines(answers: Any) -> None:
     with pytest.raises(DataError, match="lines 1 and 2 both answer the same messages"):
-        ReplayEndpoint(answers({"messages": HELLO, "response": "a"}, {"messages": HELLO, "response": "b"}))
+        replay(answers({"messages": HELLO, "response": "a"}, {"messages": HELLO, "response": "b"}))
 
 
 async def test_the_same_messages_may_belong_to_rows_with_ids_of_their_own(answers: Any) -> None:
@@ -124,22 +131,22 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, complaint: str) -> No
     path = tmp_path / "broken.jsonl"
     path.write_text(f'{{"id":"0","response":""}}\n{line}\n', errors="surrogateescape")
     with pytest.raises(DataError, match=complaint):
-        ReplayEndpoint(path)
+        replay(path)
 
 
 def test_deeply_nested_messages_are_refused_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "deep.jsonl"
     path.write_text('{"response":"","messages":' + "[" * 100_000 + "]" * 100_000 + "}\n")
     with pytest.raises(DataError, match="line 1"):
-        ReplayEndpoint(path)
+        replay(path)
 
 
 def test_a_missing_and_an_empty_file_are_said_to_be_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the recorded answers .*nowhere\.jsonl cannot be read: No such file"):
-        ReplayEndpoint(tmp_path / "nowhere.jsonl")
+        replay(tmp_path / "nowhere.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n\n")
     with pytest.raises(DataError, match=r"empty\.jsonl: the file has no recorded answers"):
-        ReplayEndpoint(tmp_path / "empty.jsonl")
+        replay(tmp_path / "empty.jsonl")
 
 
 async def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ async def test_lone_surrogates_and_huge_integers_come_back_unchanged(tmp_path: P
 
 
 async def test_a_file_that_changed_under_the_run_is_an_error_not_another_row_s_answer(answers: Any) -> None:
-    endpoint = ReplayEndpoint(answers({"id": "r1", "response": "first"}))
+    endpoint = replay(answers({"id": "r1", "response": "first"}))
     answers({"id": "zz", "response": "other"})
     with pytest.raises(ReplyError):
         await endpoint.complete(ChatRequest(messages=[], row=a_row("r1")))
@@ -170,7 +177,7 @@ async def test_memory_stays_flat_whatever_the_size_of_the_answers(tmp_path: Path
             file.write(dumps_line({"id": f"r{number}", "response": "x" * 2000}))
     tracemalloc.start()
     try:
-        endpoint = ReplayEndpoint(path)
+        endpoint = replay(path)
         kept, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -185,12 +192,12 @@ def test_settings_show_the_path_and_answers_depend_on_the_content_only(answers: 
     path = answers({"id": "r1", "response": "hi"})
     copied = tmp_path / "copy.jsonl"
     copied.write_bytes(path.read_bytes())
-    first, second = ReplayEndpoint(path), ReplayEndpoint(copied)
+    first, second = replay(path), replay(copied)
     assert first.settings()["path"] == str(path)
     assert first.answer_settings() == second.answer_settings()
     assert first.depends_on_row
     copied.write_bytes(path.read_bytes().replace(b"hi", b"ho"))
-    assert ReplayEndpoint(copied).answer_settings() != first.answer_settings()
+    assert replay(copied).answer_settings() != first.answer_settings()
 
 
 async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ TRANSFER = FunctionCall("transfer", {"amount": 2500, "to": "Maria", "on": "2026-
 TEXT = "I'm happy to help. The price is 12.50 euros."
 
 
+def simulated(name: str | None = None, **keys: Any) -> SimulatedEndpoint:
+    """The endpoint of a definition with these keys."""
+    endpoint = load_endpoint({"kind": "simulated", **keys}, name=name)
+    assert isinstance(endpoint, SimulatedEndpoint)
+    return endpoint
+
+
 def a_row(number: int, **values: Any) -> Row:
     return Row(number, f"row-{number}", values or {"answer": write_calls([TRANSFER], "tool_uses")}, "")
 
@@ -51,7 +58,7 @@ async def answered(endpoint: SimulatedEndpoint, row: Row | None, tools: Any = TO
 @pytest.mark.parametrize("wire_format", FORMATS)
 async def test_without_mistakes_calls_come_back_as_openai_tool_calls(wire_format: str) -> None:
     row = a_row(0, answer=write_calls([TRANSFER, FunctionCall("balance")], wire_format))
-    completion = await answered(SimulatedEndpoint(rates={}), row)
+    completion = await answered(simulated(rates={}), row)
     assert read_calls(completion.columns()["response"]).calls == (TRANSFER, FunctionCall("balance"))
     assert [set(call) for call in completion.tool_calls] == [{"id", "type", "function"}] * 2
     assert completion.finish_reason == "tool_calls"
@@ -63,29 +70,29 @@ ACCEPTED: Any = [{"transfer": {"amount": [2500, 2500.0], "to": ["Maria"], "on": 
 async def test_the_first_accepted_values_of_a_question_of_bfcl_are_the_answer() -> None:
     row = a_row(0, ground_truth=ACCEPTED, check="simple")
     tools = [{"name": "transfer", "parameters": {"type": "object", "required": ["amount", "to", "on"]}}]
-    completion = await answered(SimulatedEndpoint(rates={}), row, tools)
+    completion = await answered(simulated(rates={}), row, tools)
     assert read_calls(completion.columns()["response"]).calls == (TRANSFER,)
 
 
 @pytest.mark.parametrize("check", ["simple", "irrelevance", "relevance", "amount"])
 async def test_a_column_check_of_other_data_changes_no_ground_truth(check: str) -> None:
     row = a_row(0, ground_truth=write_calls([TRANSFER], "openai"), check=check)
-    completion = await answered(SimulatedEndpoint(rates={}), row)
+    completion = await answered(simulated(rates={}), row)
     assert read_calls(completion.columns()["response"]).calls == (TRANSFER,)
 
 
 async def test_without_mistakes_a_text_comes_back_as_it_is() -> None:
-    completion = await answered(SimulatedEndpoint(rates={}), a_row(0, answer=TEXT))
+    completion = await answered(simulated(rates={}), a_row(0, answer=TEXT))
     assert (completion.text, completion.tool_calls, completion.finish_reason) == (TEXT, (), "stop")
 
 
 async def test_data_that_is_no_call_comes_back_as_its_json_text() -> None:
-    assert (await answered(SimulatedEndpoint(rates={}), a_row(0, answer={"a": [1]}))).text == '{"a":[1]}'
+    assert (await answered(simulated(rates={}), a_row(0, answer={"a": [1]}))).text == '{"a":[1]}'
 
 
 async def test_text_beside_a_call_stays() -> None:
     truth = {"role": "assistant", "content": "One moment.", "tool_calls": write_calls([TRANSFER], "openai")}
-    completion = await answered(SimulatedEndpoint(rates={}), a_row(0, answer=truth))
+    completion = await answered(simulated(rates={}), a_row(0, answer=truth))
     assert (completion.text, len(completion.tool_calls)) == ("One moment.", 1)
 
 
@@ -93,14 +100,14 @@ async def test_an_additional_argument_may_have_a_default_without_letters() -> No
     schema = {"type": "object", "properties": {"amount": {}, "separator": {"enum": ["-"], "default": "-"}}}
     tools: Any = [{"type": "function", "function": {"name": "transfer", "parameters": schema}}]
     row = a_row(0, answer=write_calls([FunctionCall("transfer", {"amount": 1})], "tool_uses"))
-    endpoint = SimulatedEndpoint(rates={"extra_argument": 1.0})
+    endpoint = simulated(rates={"extra_argument": 1.0})
     completion = await endpoint.complete(ChatRequest(messages=[{"role": "user", "content": "1"}], tools=tools, row=row))
     (call,) = read_calls(completion.columns()["response"]).calls
     assert set(call.arguments) == {"amount", "separator"}
 
 
 async def test_every_answer_says_that_it_is_simulated() -> None:
-    endpoint = SimulatedEndpoint()
+    endpoint = simulated()
     assert endpoint.simulated
     assert endpoint.settings()["simulated"] is True
     for number in range(50):
@@ -110,15 +117,15 @@ async def test_every_answer_says_that_it_is_simulated() -> None:
 
 
 async def test_an_answer_carries_plausible_usage_and_latency() -> None:
-    completion = await answered(SimulatedEndpoint(), a_row(0))
+    completion = await answered(simulated(), a_row(0))
     assert 1 <= (completion.usage.output_tokens or 0) < (completion.usage.input_tokens or 0) < 500
     assert 50 < (completion.latency_ms or 0) < 5000
 
 
 async def test_a_row_gets_the_same_answer_in_any_order_and_at_any_concurrency() -> None:
     rows = [a_row(number) for number in range(100)]
-    forwards = [await answered(SimulatedEndpoint(seed=3), row) for row in rows]
-    one = SimulatedEndpoint(seed=3)
+    forwards = [await answered(simulated(seed=3), row) for row in rows]
+    one = simulated(seed=3)
     backwards = await asyncio.gather(*(answered(one, row) for row in reversed(rows)))
     assert forwards == backwards[::-1]
 
@@ -126,14 +133,14 @@ async def test_a_row_gets_the_same_answer_in_any_order_and_at_any_concurrency() 
 async def test_another_seed_gives_other_mistakes() -> None:
     rows = [a_row(number) for number in range(50)]
     first, second = [
-        [(await answered(SimulatedEndpoint(seed=seed), row)).columns()["response"] for row in rows] for seed in (1, 2)
+        [(await answered(simulated(seed=seed), row)).columns()["response"] for row in rows] for seed in (1, 2)
     ]
     assert first != second
 
 
 async def test_the_rates_are_kept() -> None:
     rates = {"number_as_string": 0.3, "missing_argument": 0.2, "answered_instead_of_called": 0.1}
-    endpoint = SimulatedEndpoint(seed=1, rates=rates)
+    endpoint = simulated(seed=1, rates=rates)
     seen = Counter([sort_of(await answered(endpoint, a_row(number))) for number in range(2000)])
     # Binomial with n = 2000: four standard deviations are 82, 72 and 54 around 600, 400 and 200.
     assert abs(seen["text number"] - 600) < 82
@@ -153,13 +160,13 @@ def sort_of(completion: Completion) -> str:
 
 
 async def test_call_rows_and_answer_rows_have_rates_of_their_own() -> None:
-    endpoint = SimulatedEndpoint(rates={"wrong_function": 1.0, "paraphrase": 1.0})
+    endpoint = simulated(rates={"wrong_function": 1.0, "paraphrase": 1.0})
     assert (await answered(endpoint, a_row(0))).tool_calls[0]["function"] != "transfer"
     assert (await answered(endpoint, a_row(0, answer=TEXT))).text not in (None, TEXT)
 
 
 async def test_a_mistake_without_occasion_is_not_made() -> None:
-    endpoint = SimulatedEndpoint(rates={"date_format": 1.0, "called_instead_of_answered": 1.0})
+    endpoint = simulated(rates={"date_format": 1.0, "called_instead_of_answered": 1.0})
     without_date = write_calls([FunctionCall("transfer", {"amount": 1})], "openai")
     completion = await answered(endpoint, a_row(0, answer=without_date))
     assert read_calls(completion.columns()["response"]).calls == (FunctionCall("transfer", {"amount": 1}),)
@@ -167,10 +174,10 @@ async def test_a_mistake_without_occasion_is_not_made() -> None:
 
 
 async def test_the_ground_truth_is_the_column_answer_else_ground_truth_else_the_one_that_is_named() -> None:
-    endpoint = SimulatedEndpoint(rates={})
+    endpoint = simulated(rates={})
     assert (await answered(endpoint, a_row(0, answer="a", ground_truth="g"))).text == "a"
     assert (await answered(endpoint, a_row(0, ground_truth="g", other="o"))).text == "g"
-    named = SimulatedEndpoint(rates={}, ground_truth="other")
+    named = simulated(rates={}, ground_truth="other")
     assert (await answered(named, a_row(0, answer="a", other="o"))).text == "o"
 
 
@@ -179,17 +186,17 @@ async def test_a_row_without_ground_truth_is_an_error_that_says_how_to_name_it()
         ReplyError,
         match="row row-3: the simulated endpoint finds no ground truth in the column 'answer' or 'ground_truth'",
     ):
-        await answered(SimulatedEndpoint(), a_row(3, question="?", answer=None))
+        await answered(simulated(), a_row(3, question="?", answer=None))
 
 
 async def test_a_request_without_a_row_is_told_that_nobody_answered() -> None:
-    completion = await answered(SimulatedEndpoint(), None)
+    completion = await answered(simulated(), None)
     assert (completion.text or "").startswith("This is a simulated model.")
     assert completion.simulated
 
 
 async def test_the_latency_asked_for_is_the_average_of_what_is_reported() -> None:
-    endpoint = SimulatedEndpoint(latency_ms=2.0)
+    endpoint = simulated(latency_ms=2.0)
     reported = [c.latency_ms or 0 for c in await asyncio.gather(*(answered(endpoint, a_row(n)) for n in range(200)))]
     assert all(1.0 <= each <= 3.0 for each in reported)
     # Uniform from 1 to 3: the mean of 200 has a standard deviation of 0.04.
@@ -198,7 +205,7 @@ async def test_the_latency_asked_for_is_the_average_of_what_is_reported() -> Non
 
 @pytest.mark.parametrize("row_id", ["\ud83d", "row\0", "", "x" * 10_000])
 async def test_any_row_id_will_do(row_id: str) -> None:
-    assert (await answered(SimulatedEndpoint(), Row(0, row_id, {"answer": TEXT}, ""))).simulated
+    assert (await answered(simulated(), Row(0, row_id, {"answer": TEXT}, ""))).simulated
 
 
 def test_the_workspace_s_definition_is_the_embedded_one() -> None:
@@ -215,7 +222,7 @@ def test_the_embedded_definition_gives_a_rate_to_every_mistake_and_nothing_else(
 
 def test_the_embedded_definition_can_be_loaded_and_its_rates_are_the_default() -> None:
     loaded = load_endpoint(ROOT / "endpoints" / "simulated.yaml")
-    assert loaded.settings()["rates"] == SimulatedEndpoint().settings()["rates"]
+    assert loaded.settings()["rates"] == simulated().settings()["rates"]
     assert loaded.answer_settings()["seed"] == 7
 
 
@@ -233,10 +240,10 @@ def test_rates_that_are_given_stand_alone() -> None:
 
 
 def test_answers_depend_on_seed_rates_and_column_not_on_name_or_latency() -> None:
-    plain = SimulatedEndpoint(seed=1)
-    assert plain.answer_settings() == SimulatedEndpoint(seed=1, name="other", latency_ms=5).answer_settings()
-    assert plain.answer_settings() != SimulatedEndpoint(seed=2).answer_settings()
-    assert plain.answer_settings() != SimulatedEndpoint(seed=1, ground_truth="x").answer_settings()
+    plain = simulated(seed=1)
+    assert plain.answer_settings() == simulated(seed=1, name="other", latency_ms=5).answer_settings()
+    assert plain.answer_settings() != simulated(seed=2).answer_settings()
+    assert plain.answer_settings() != simulated(seed=1, ground_truth="x").answer_settings()
     assert plain.depends_on_row
 
 

@@ -36,7 +36,7 @@ from tests.serve_parts import (
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row, TimedOutError
-from tunecheck.endpoints import ReplayEndpoint, is_loopback
+from tunecheck.endpoints import is_loopback, load_endpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
 from tunecheck_serve import ChatSource, RowAnswers, ServerOptions, make_app, parse_faults, run_server
@@ -253,7 +253,7 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     path.write_bytes(dumps_line({"id": "r1", "response": "one"}) + dumps_line({"id": "r2", "response": "two"}))
     rows = [Row(number, f"r{number}", {"query": f"question {number}"}, "") for number in (1, 2)]
 
-    url = await started(RowAnswers(ReplayEndpoint(path), rows, Backends()))
+    url = await started(RowAnswers(load_endpoint({"kind": "replay", "path": str(path)}), rows, Backends()))
     assert (await posted(f"{url}/score", {"input_data": "question 2"}))[1] == {"result": "two"}
     status, reply, _ = await posted(f"{url}/score", {"input_data": "question 3"})
     assert (status, reply["error"]["message"]) == (
@@ -299,10 +299,10 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "answers.jsonl").write_bytes(dumps_line({"messages": asking("talk"), "response": "hi"}))
     script = """
         import asyncio
-        from tunecheck.endpoints import ReplayEndpoint
+        from tunecheck.endpoints import load_endpoint
         from tunecheck_serve import ServerOptions, key_from, run_server
 
-        source = ReplayEndpoint("answers.jsonl")
+        source = load_endpoint({"kind": "replay", "path": "answers.jsonl"})
         options = ServerOptions(key_from("SERVE_KEY"))
         asyncio.run(run_server(source, options, port=0, on_ready=lambda url: print(url, flush=True)))
         print("stopped in order")

@@ -10,7 +10,7 @@ from tests.serve_parts import asking, serving
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.datasets import open_dataset
-from tunecheck.endpoints import ChatRequest, Endpoint, ReplayEndpoint, load_endpoint
+from tunecheck.endpoints import ChatRequest, Endpoint, load_endpoint
 from tunecheck.episodes import ConversationTarget
 from tunecheck.simulators import Backends
 from tunecheck_bfcl import run_bfcl, score_results
@@ -41,7 +41,9 @@ def test_a_served_model_without_mistakes_has_every_turn_right(mode: str) -> None
 
 def test_served_result_files_have_the_steps_that_were_recorded(shared_data: Path) -> None:
     results = shared_data / "bfcl_runs" / "v0.11.0" / "result"
-    (written,) = result_files(ReplayEndpoint(results), "multi_turn_miss_param").rglob("*_result.json")
+    (written,) = result_files(load_endpoint({"kind": "replay", "path": str(results)}), "multi_turn_miss_param").rglob(
+        "*_result.json"
+    )
     (recorded,) = results.rglob("*miss_param_result.json")
     served, given = steps_of(written), steps_of(recorded)
     assert served == {name: given[name] for name in ("multi_turn_miss_param_0", "multi_turn_miss_param_1")}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
@@ -20,6 +22,8 @@ from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.formats._reading import AUTO
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from tunecheck._yaml import Document
     from tunecheck.endpoints._limits import SharedLimits
     from tunecheck.endpoints._masking import Redactor
@@ -364,6 +368,14 @@ class Endpoint(UserCalls, ABC):
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""
+
+
+def source_hash(module: ModuleType | None) -> str:
+    """Return a hash of a module's source file; of an empty text if the file is unknown or cannot be read."""
+    raw = b""
+    with suppress(OSError):
+        raw = Path(getattr(module, "__file__", None) or "").read_bytes()
+    return blake2b(raw, digest_size=8).hexdigest()
 
 
 class ModelCalls(Protocol):

@@ -162,14 +162,14 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
 
         parts = urlsplit(url)
 
-        # The address of a deployment, as the portal shows it.
-        if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
-            if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
+        # The address of a deployment's operation, as the portal shows it.
+        if (named := _deployment(url)) is not None:
+            if deployment not in (None, named):
                 raise definition.at("deployment").error("the url names another deployment: leave out `deployment`")
 
             # `_operation` sets `_is_responses`, which the next line reads.
             address = self._operation(_with_version(url, version, definition))
-            self._model = _deployment(url) if self._is_responses else None
+            self._model = named if self._is_responses else None
             return address
 
         if deployment is None:
@@ -192,11 +192,11 @@ def _path(url: str) -> str:
 
 
 def _deployment(url: str) -> str | None:
-    """Return the deployment in an address of Azure OpenAI, or None.
+    """Return the deployment in an address of an operation of Azure OpenAI, or None.
 
     It is `gpt-4o` in `https://name.openai.azure.com/openai/deployments/gpt-4o/chat/completions`.
     """
-    match = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
+    match = re.search(r"/deployments/([^/]+)/[^/]", urlsplit(url).path)
     return unquote(match[1]) if match else None
 
 
@@ -215,14 +215,8 @@ def _responses_url(url: str) -> str:
 
 def _sibling_url(url: str, operation: str) -> str:
     """Return `url` with its operation, such as `/chat/completions`, replaced by another operation."""
-    parts = urlsplit(url)
-    # A written url such as `…/deployments/d/embeddings` was taken for a resource, so another `/openai/deployments/…`
-    # follows it. In that case, return the written url.
-    appended = r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
-    written = re.match(r".*/deployments/[^/]+" + re.escape(operation) + appended, parts.path)
-
     path = _path(url).removesuffix(_OPERATION).removesuffix(_RESPONSES).removesuffix(operation) + operation
-    return urlunsplit(parts._replace(path=written[0] if written else path))
+    return urlunsplit(urlsplit(url)._replace(path=path))
 
 
 def _with_version(url: str, version: str | None, definition: Definition) -> str:

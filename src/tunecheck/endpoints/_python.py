@@ -14,7 +14,6 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -217,10 +216,7 @@ def _load_function(place: FunctionPlace, definition: base.Definition) -> tuple[C
     function = getattr(module, place.name, None)
     if not callable(function):
         raise key_place.error(f"the module {label} has no function {place.name}: correct the name")
-
-    file = getattr(module, "__file__", None)
-    source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
-    return function, source
+    return function, base.source_hash(module)
 
 
 def _accepted_parameters(function: Callable[..., object]) -> tuple[str, ...]:

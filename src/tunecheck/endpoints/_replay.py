@@ -72,32 +72,29 @@ class ReplayEndpoint(Endpoint):
     * `tool_calls` and `text`; or
     * `error` with `type` and `message`, which is raised.
 
-    `usage`, `latency_ms`, `finish_reason`, `request_id` and `simulated` are returned as recorded. The argument
+    `usage`, `latency_ms`, `finish_reason`, `request_id` and `simulated` are returned as recorded. The key
     `response` names another key for the answer. `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a
     folder that contains result files at any depth. Their answers are under `result`, and conversations have recorded
     steps (see `recorded_result`).
-
-    Raises:
-        DataError: the file cannot be used; the error names the line.
     """
 
     kind = "replay"
     config_type = ReplayConfig
     depends_on_row = True
 
-    def __init__(self, path: Path | str, *, name: str = "replay", response: str | None = None) -> None:
-        """Index the file, or all result files of BFCL in a folder; `response` is the answer's key in a record."""
-        self.name = name
-        self._path = Path(path)
-        files = _result_files(self._path)
-        self._response = response or ("result" if files[0].name.endswith(_BFCL_RESULT) else "response")
-        self._files = [RecordedFile(file, (self._response, "tool_calls", "text", "error")) for file in files]
+    def __init__(self, definition: Definition) -> None:
+        """Index the file, or all result files of BFCL in a folder. `path` is relative to the definition's folder.
 
-    @classmethod
-    def from_definition(cls, definition: Definition) -> ReplayEndpoint:
-        """Return the endpoint of a definition. `path` is relative to the definition's folder."""
+        Raises:
+            ConfigurationError: a key of the definition is wrong.
+            DataError: the file cannot be used; the error names the line.
+        """
         config = definition.read(ReplayConfig)
-        return cls(definition.file(config.path), name=definition.name, response=config.response)
+        self.name = definition.name
+        self._path = definition.file(config.path)
+        files = _result_files(self._path)
+        self._response = config.response or ("result" if files[0].name.endswith(_BFCL_RESULT) else "response")
+        self._files = [RecordedFile(file, (self._response, "tool_calls", "text", "error")) for file in files]
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Return the answer recorded for the row's id, else for the messages, without delay.

@@ -36,13 +36,13 @@ from typing import Annotated, Any, TypeAlias, cast
 import msgspec
 
 from tunecheck import _yaml as yamltext
-from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, ValuePath, canonical, dumps, object_or_empty, text_or_json
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall, tool_name, write_calls
 from tunecheck.calls.matching import first_value, may_be_left_out
-from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text, Usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Place, Text, Usage
 from tunecheck.endpoints._target import parameters_by_name
 from tunecheck.formats._reading import read_calls
 
@@ -63,7 +63,12 @@ def default_definition() -> str:
 
 
 class SimulatedConfig(EndpointConfig, frozen=True, kw_only=True):
-    """A definition of kind `simulated`."""
+    """A definition of kind `simulated`; all keys but the kind are optional.
+
+    `seed` is the seed of the mistakes. `rates` are the probabilities of mistakes by name (default_simulated.yaml
+    explains them and has the defaults). The rates of call rows must not exceed 1 in total, nor those of answer rows.
+    `ground_truth` is the column of the right answer. `latency_ms` is the average time of an answer; 0 answers at once.
+    """
 
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     rates: dict[str, Any] | None = None
@@ -74,14 +79,6 @@ class SimulatedConfig(EndpointConfig, frozen=True, kw_only=True):
 class SimulatedEndpoint(Endpoint):
     """Answers with the ground truth plus seeded mistakes.
 
-    Args:
-        name: the endpoint's name in results and errors.
-        seed: the seed of the mistakes.
-        rates: the probability of each mistake by name (default_simulated.yaml explains them and has the defaults). The
-            rates of call rows must not exceed 1 in total, nor those of answer rows.
-        ground_truth: the column of the right answer.
-        latency_ms: the average time of an answer; 0 answers at once.
-
     An answer depends on the seed, the row's id and the row's content, never on the order of requests. A request
     without a row gets a fixed sentence.
     """
@@ -91,40 +88,22 @@ class SimulatedEndpoint(Endpoint):
     simulated = True
     depends_on_row = True
 
-    def __init__(
-        self,
-        name: str = "simulated",
-        seed: int = 0,
-        rates: Mapping[str, float] | None = None,
-        ground_truth: str | None = None,
-        latency_ms: float = 0.0,
-    ) -> None:
-        """Check the rates; without rates, use those of default_simulated.yaml.
+    def __init__(self, definition: Definition) -> None:
+        """Check the definition; without rates, use those of default_simulated.yaml.
 
         Raises:
-            ConfigurationError: a rate is wrong, or has the name of no mistake.
+            ConfigurationError: a key is unknown or its value is wrong, or a rate has the name of no mistake.
         """
-        self.name = name
-        self._seed = seed
+        config = definition.read(SimulatedConfig)
+        self.name = definition.name
+        self._seed = config.seed
+        rates = config.rates
         if rates is None:
             own_file = yamltext.parse_yaml(default_definition(), "default_simulated.yaml")
             rates = cast("dict[str, dict[str, float]]", own_file)["rates"]
-        self._rates = _check_rates(rates)
-        self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
-        self._latency_ms = latency_ms
-
-    @classmethod
-    def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
-        """Return the endpoint of a definition, in which all keys are optional.
-
-        Raises:
-            ConfigurationError: a key is unknown, or a rate is wrong.
-        """
-        config = definition.read(SimulatedConfig)
-        try:
-            return cls(definition.name, config.seed, config.rates, config.ground_truth, config.latency_ms)
-        except ConfigurationError as error:
-            raise definition.at("rates").error(str(error)) from None
+        self._rates = _check_rates(rates, definition.at("rates"))
+        self._columns = (config.ground_truth,) if config.ground_truth else GROUND_TRUTH_COLUMNS
+        self._latency_ms = config.latency_ms
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Return the row's ground truth or a mistake, drawn from the seed and the row's id.
@@ -199,32 +178,27 @@ class SimulatedEndpoint(Endpoint):
         return truth
 
 
-def _check_rates(rates: Mapping[str, object]) -> dict[str, float]:
-    """Check the rates of mistakes, and return them unchanged.
+def _check_rates(rates: dict[str, Any], place: Place) -> dict[str, float]:
+    """Check the rates of mistakes at this place in the definition, and return them unchanged.
 
     Raises:
         ConfigurationError: a name is unknown, a rate is not from 0 to 1, or the rates of call rows or of answer rows
             exceed 1 in total.
     """
     known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
-    checked: dict[str, float] = {}
-
     for name, rate in rates.items():
         if name not in known:
-            raise ConfigurationError(f"the mistake {name!r} is unknown{did_you_mean(name, known)}")
+            raise place.error(f"the mistake {name!r} is unknown{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
-            raise ConfigurationError(f"the rate of the mistake {name} must be a number from 0 to 1, not {rate!r:.60}")
-
-        checked[name] = rate
+            raise place.error(f"the rate of the mistake {name} must be a number from 0 to 1, not {rate!r:.60}")
 
     for group, answers in ((CALL_MISTAKES, "calls"), (ANSWER_MISTAKES, "text answers")):
-        total = math.fsum(checked.get(name, 0) for name in group)
+        total = math.fsum(rates.get(name, 0) for name in group)
 
         # The tolerance is for rates such as 0.1, which binary numbers only approximate.
         if total > 1 + 1e-9:
-            raise ConfigurationError(f"the rates of mistakes in {answers} add up to {total:g}: lower the sum to 1")
-
-    return checked
+            raise place.error(f"the rates of mistakes in {answers} add up to {total:g}: lower the sum to 1")
+    return rates
 
 
 def _ground_truth(row: Row, columns: tuple[str, ...], tools: Tools | None) -> SimulatedAnswer:
@@ -581,14 +555,10 @@ def _different_text(text: str, message: str, rng: Random) -> str:
     return text[: doubled + 1] + text[doubled:]
 
 
-MAX_DEPTH = 20
-"""The maximum depth of values that are made from a schema; real ones stay below ten."""
-
-
-def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: int = 0) -> JSON:
+def _random_value(schema: Mapping[str, JSON], message: str, rng: Random) -> JSON:
     """Return a random value that fits the type, enum and required properties of a schema.
 
-    A text is a name or word from `message`. `depth` is the number of schemas around this one.
+    A text is a name or word from `message`.
     """
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
@@ -599,14 +569,14 @@ def _random_value(schema: Mapping[str, JSON], message: str, rng: Random, depth: 
             return rng.randint(1, 10)
         case "boolean":
             return rng.random() < 0.5
-        case "array" if depth < MAX_DEPTH:
-            return [_random_value(object_or_empty(schema.get("items")), message, rng, depth + 1)]
-        case "object" if depth < MAX_DEPTH:
+        case "array":
+            return [_random_value(object_or_empty(schema.get("items")), message, rng)]
+        case "object":
             properties = object_or_empty(schema.get("properties"))
             names = [name for name in _names(schema.get("required")) if name in properties]
-            return {name: _random_value(object_or_empty(properties[name]), message, rng, depth + 1) for name in names}
+            return {name: _random_value(object_or_empty(properties[name]), message, rng) for name in names}
 
-    # Strings, unknown types and too deep schemas get a name or a word from the message.
+    # Strings and unknown types get a name or a word from the message.
     return str(rng.choice(_NAME.findall(message) or _WORD.findall(message) or ["example"]))
 
 
@@ -678,17 +648,14 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
     """Return the next or previous day of a date, or hour of a time, in the same format; None for other texts."""
     date_and_time = _DATE_AND_TIME.fullmatch(text)
-    if date_and_time:
-        day = shifted_date_or_time(date_and_time["date"], rng)
-        return None if day is None else day + text[date_and_time.end("date") :]
-
-    recognised = _recognise_time(text)
+    first_part = date_and_time["date"] if date_and_time else text
+    recognised = _recognise_time(first_part)
     if recognised is None:
         return None
 
     moment, form, family = recognised
     step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
-    return _format_time(moment + step * rng.choice((-1, 1)), form)
+    return _format_time(moment + step * rng.choice((-1, 1)), form) + text[len(first_part) :]
 
 
 def _recognise_time(text: str) -> tuple[datetime, str, Mapping[str, str]] | None:

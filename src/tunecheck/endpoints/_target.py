@@ -12,13 +12,10 @@ describes the tools in the prompt.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tunecheck._errors import ConfigurationError
@@ -60,7 +57,7 @@ class EndpointTargetBase(Target):
         kind = type(self.endpoint)
 
         text_format = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
-        code = [kind.__module__, kind.__qualname__, _source_hash(kind)]
+        code = [kind.__module__, kind.__qualname__, base.source_hash(sys.modules.get(kind.__module__))]
         return content_hash([*code, self.endpoint.answer_settings(), *text_format])
 
     def describe(self) -> dict[str, JSON]:
@@ -300,50 +297,36 @@ def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[st
     Raises:
         ConfigurationError: a name is unknown, or a reference is not to the data.
     """
-    prefixes = {name: f"{places[name]}: " if name in places else "" for name in mapping}
-    return {name: (_column_path(name, column, prefixes[name]),) for name, column in mapping.items()}
+    paths: dict[str, tuple[ValuePath]] = {}
+    for name, column in mapping.items():
+        place = f"{places[name]}: " if name in places else ""
+        if name not in _DEFAULTS:
+            known = " and ".join(f"target.{part}" for part in _DEFAULTS)
+            hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
+            raise ConfigurationError(f"{place}the mapping has an unknown key 'target.{name}'{hint}")
+
+        path = _column_path(column.strip())
+        if path is None:
+            problem = f"must read a column of the data: write ${{data.COLUMN}}, not {column}"
+            raise ConfigurationError(f"{place}the mapping of target.{name} {problem}")
+        paths[name] = (path,)
+    return paths
 
 
-def _column_path(name: str, column: str, place: str) -> ValuePath:
-    """Return the path in a row for one request part (`name`): `column` is `${data.a.b}` or the name of a column.
-
-    Raises:
-        ConfigurationError: the part is unknown, or the reference is not to the data. The message starts with `place`.
-    """
-    if name not in _DEFAULTS:
-        known = " and ".join(f"target.{part}" for part in _DEFAULTS)
-        hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
-        raise ConfigurationError(f"{place}the mapping has an unknown key 'target.{name}'{hint}")
-
-    text = column.strip()
-    is_reference = text.startswith("${") and text.endswith("}")
-
-    try:
-        path = parse_path(text[2:-1]) if is_reference else (text,)
-    except ValueError as error:
-        raise ConfigurationError(f"{place}the mapping of target.{name} is not valid: {error}") from None
+def _column_path(text: str) -> ValuePath | None:
+    """Return the path in a row that `${data.a.b}` or the name of a column means; None for any other reference."""
+    if not (text.startswith("${") and text.endswith("}")):
+        return (text,)
 
     # Only data can be mapped: outputs do not exist before the request.
-    if is_reference and (len(path) < 2 or path[0] != "data"):
-        raise ConfigurationError(
-            f"{place}the mapping of target.{name} must read a column of the data: write ${{data.COLUMN}}, not {column}"
-        )
-
-    return path[1:] if is_reference else path
+    with suppress(ValueError):
+        source, *steps = parse_path(text[2:-1])
+        return tuple(steps) if source == "data" and steps else None
+    return None
 
 
 def _path_text(path: ValuePath) -> str:
     return ".".join(map(str, path))
-
-
-def _source_hash(kind: type) -> str:
-    """Return a hash of the source file of this class; of an empty text if the file cannot be read."""
-    try:
-        file = inspect.getsourcefile(sys.modules[kind.__module__])
-        raw = Path(file).read_bytes() if file else b""
-    except (OSError, TypeError, KeyError):
-        raw = b""
-    return hashlib.blake2b(raw, digest_size=8).hexdigest()
 
 
 # -- calls and tools as text in a model family's format

@@ -1,13 +1,13 @@
 """The doctor's checks. Each examines some answers and returns a diagnosis with a suggested change.
 
-`CHECKS` at the end lists the checks in the order of the report, with the questions (of questions.json) that each needs.
+`CHECKS` at the end lists the checks in the order of the report, with the question (of questions.json) that each needs.
 The status of a check (`DoctorCheck.verdict`), in the order of its tests:
 
     skip   no request with tools was answered, and the check is about tools or calls
     skip   the check is only about chat completions, and the endpoint has none
-    fail   one of its questions ended in an error
+    fail   its question ended in an error
     skip   the check is about calls, and no answer has one
-    skip   it found a problem, but one of its answers was cut off, which another check reports
+    skip   it found a problem, but the answer was cut off, which another check reports
     else   the finding of the check itself
 """
 
@@ -25,7 +25,7 @@ from tunecheck._messages import clean, plural
 from tunecheck.calls._model import arguments_problem, plain_name, tool_name
 from tunecheck.endpoints._api_facts import REPEATING, remedy_for
 from tunecheck.endpoints._base import output_limit
-from tunecheck.endpoints._doctor.evidence import RIGHT, Answers, Diagnosis, DoctorAnswer, Status, advice_on
+from tunecheck.endpoints._doctor.evidence import RIGHT, Answers, Diagnosis, DoctorAnswer, advice_on
 from tunecheck.formats._families import server_parsers
 from tunecheck.formats._reading import AUTO, choose_profile
 
@@ -43,12 +43,8 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
 
     Warn if the tokens cannot decide, or if the request template has no place for tools.
     """
-    if not answers.sends_tools:
-        return Diagnosis(
-            "warn",
-            "the request template has no ${tools}: the model sees only functions that a row's messages describe",
-            "write ${tools} in `request`, or set `tools: text` and `format` to the model's family",
-        )
+    if answers.tools_note:
+        return Diagnosis("warn", answers.tools_note)
 
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
@@ -80,11 +76,10 @@ def _suggest_tools_in_text(answers: Answers, evidence: str, advice: str) -> Diag
     if answers.definition.get("tools") == "text":
         return Diagnosis("fail", evidence)
 
-    families = [str(answers.definition.get("format", AUTO))]
-    families += [str(answer.text_reading.format) for answer in answers.left_in_text]
+    families = [answers.definition.get("format"), *(answer.text_reading.format for answer in answers.left_in_text)]
 
     # The family of the definition, else one that an answer shows.
-    known = next((family for family in families if family != AUTO), None)
+    known = next((str(family) for family in families if family not in (None, AUTO)), None)
     family = known or _COMMON_FAMILY
     profile = choose_profile(family)
 
@@ -110,15 +105,11 @@ def _calls_are_parsed(answers: Answers) -> Diagnosis:
         return Diagnosis("pass", f"{first.shown()}{read}")
 
     with_tools = [answer for answer in answers.answered if answer.request.tools]
-    lost = next((answer for answer in with_tools if answer.cause_of_lost_call), None)
-    if lost is not None:
-        cause = cause_named(str(lost.cause_of_lost_call))
-        excerpt = clean(lost.completion.reasoning or lost.raw_text, 120)
-        return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
-
-    broken = next((answer for answer in with_tools if answer.text_reading.problem and not answer.ended_by_length), None)
-    if broken is not None:
-        return Diagnosis("fail", f"a call cannot be read: {broken.text_reading.problem}: {clean(broken.text, 120)}")
+    for answer in with_tools:
+        if answer.cause_of_lost_call is not None:
+            cause = cause_named(answer.cause_of_lost_call)
+            excerpt = clean(answer.completion.reasoning or answer.raw_text, 120)
+            return Diagnosis("fail", f"{cause.title}: {excerpt}", cause.advice)
 
     evidence = f"no call in {plural(len(with_tools), 'answer')} to questions with tools: {answers['call'].shown()}"
     if not _tools_lengthen_prompt(answers):
@@ -141,26 +132,17 @@ def _arguments_are_json(answers: Answers) -> Diagnosis:
     calls = [call for answer in complete for call in answer.written_calls]
 
     for name, arguments in calls:
-        found = _encoding_problem(arguments)
+        shown = f"{clean(name, 60)} {clean(text_or_json(arguments), 100)}"
+        # Some servers return the object itself, which only lenient clients read.
+        if isinstance(arguments, dict):
+            advice = "Tunecheck reads objects, too; other clients may not"
+            return Diagnosis("warn", f"arguments are an object, not JSON text: {shown}", advice)
+
+        found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
         if found is not None:
-            status, problem, advice = found
-            shown = clean(text_or_json(arguments), 100)
-            return Diagnosis(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
+            cause = cause_named(found[0])
+            return Diagnosis("fail", f"{cause.title}: {shown}", cause.advice)
     return Diagnosis("pass", "JSON objects as text") if calls else Diagnosis("skip", "no complete call to check")
-
-
-def _encoding_problem(arguments: JSON) -> tuple[Status, str, str] | None:
-    """Return status, problem and advice for arguments in a wrong encoding; None if they are a JSON object as text."""
-    # Some servers return the object itself, which only lenient clients read.
-    if isinstance(arguments, dict):
-        return "warn", "are an object, not JSON text", "Tunecheck reads objects, too; other clients may not"
-
-    found = arguments_problem(arguments) if isinstance(arguments, str) else ("bad_arguments", None)
-    if found is None:
-        return None
-    cause, _ = found
-    problems = {"double_encoded": "are encoded twice or more often", "trailing_tag": "are followed by a tag"}
-    return "fail", problems.get(cause, "are not a JSON object"), cause_named(cause).advice
 
 
 def _names_are_kept(answers: Answers) -> Diagnosis:
@@ -213,23 +195,6 @@ def _right_call(question: str, answers: Answers) -> Diagnosis:
 def _equal_in_json(value: JSON, expected: JSON) -> bool:
     """Return whether two values are equal in JSON: 20.0 equals 20, but 1 does not equal true."""
     return value == expected and isinstance(value, bool) == isinstance(expected, bool)
-
-
-def _enum_is_obeyed(answers: Answers) -> Diagnosis:
-    """Check that an argument with an enum has the value that was asked for.
-
-    A missing argument is a warning. Another value, or no call at all, is a failure.
-    """
-    arguments = answers["call"].arguments_of("get_weather")
-    if arguments is None:
-        return Diagnosis("fail", f"get_weather was not called; the answer: {answers['call'].shown()}", _MODEL_OR_PARSER)
-
-    unit = arguments.get("unit")
-    if unit == "celsius":
-        return Diagnosis("pass", 'unit is "celsius", one of the two allowed values')
-    shown = clean(dumps(unit).decode(), 60)
-    status: Status = "warn" if unit is None else "fail"
-    return Diagnosis(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
 
 
 def _calls_in_parallel(answers: Answers) -> Diagnosis:
@@ -524,15 +489,15 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A check by name, with the names of the questions that it needs answered.
+    """A check by name, with the question that it needs answered.
 
     `about`: the check examines any answers, answers to questions with tools, or calls. `needs_whole`: it is skipped if
-    one of its answers was cut off. `only_chat`: it only applies to chat completions. `if_refused`: advice if the
-    endpoint refuses one of its questions.
+    that answer was cut off. `only_chat`: it only applies to chat completions. `if_refused`: advice if the endpoint
+    refuses the question.
     """
 
     name: str
-    questions: tuple[str, ...]
+    question: str
     examine: Callable[[Answers], Diagnosis]
     about: Literal["answers", "tools", "calls"] = "calls"
     needs_whole: bool = False
@@ -540,9 +505,9 @@ class DoctorCheck:
     if_refused: str = ""
 
     def verdict(self, answers: Answers) -> Diagnosis:
-        """Run the check. It fails if a question ended in an error.
+        """Run the check. It fails if its question ended in an error.
 
-        It is skipped if there is nothing to check, or if it found a problem, but one of its answers was cut off.
+        It is skipped if there is nothing to check, or if it found a problem, but the answer was cut off.
         """
         no_tools_reason = None if self.about == "answers" else answers.without_tools
         if no_tools_reason:
@@ -550,52 +515,51 @@ class DoctorCheck:
         if self.only_chat and answers.as_text:
             return Diagnosis("skip", "only chat completions can be streamed")
 
-        error = next((answers[name].error for name in self.questions if answers[name].error), None)
-        if error is not None:
+        answer = answers[self.question]
+        if (error := answer.error) is not None:
             return Diagnosis("fail", clean(str(error), 200), self.if_refused or advice_on(error), remedy_for(error))
         if self.about == "calls" and not answers.with_calls:
             return Diagnosis("skip", "no question was answered with a call")
 
         verdict = self.examine(answers)
 
-        cut_off = self.needs_whole and any(answers[name].ended_by_length for name in self.questions)
-        if cut_off and verdict.status != "pass":
-            return Diagnosis("skip", f"the answer was cut off: {answers[self.questions[0]].shown()}")
+        if self.needs_whole and answer.ended_by_length and verdict.status != "pass":
+            return Diagnosis("skip", f"the answer was cut off: {answer.shown()}")
         return verdict
 
 
 # Advice if the messages with a tool result are refused.
 _NO_RESULTS = "the chat template does not support the role tool: run conversations with --mode text"
 
-# Name, questions, check, and what it is about; the names are those of docs/doctor.md.
+# Name, question, check, and what it is about; the names are those of docs/doctor.md.
 CHECKS = (
-    DoctorCheck("tools are shown to the model", (), _tools_are_shown, "answers"),
-    DoctorCheck("calls are parsed", ("call",), _calls_are_parsed, "tools"),
-    DoctorCheck("arguments are JSON", ("call",), _arguments_are_json),
-    DoctorCheck("names are kept", ("call",), _names_are_kept),
-    DoctorCheck("enums are obeyed", ("call",), _enum_is_obeyed, needs_whole=True),
-    DoctorCheck("types are kept", ("typed",), partial(_right_call, "typed"), needs_whole=True),
-    DoctorCheck("nested arguments", ("nested",), partial(_right_call, "nested"), needs_whole=True),
-    DoctorCheck("quotes and scripts", ("quoted",), partial(_right_call, "quoted"), needs_whole=True),
-    DoctorCheck("long lists of tools", ("long",), partial(_right_call, "long"), needs_whole=True),
-    DoctorCheck("parallel calls", ("parallel",), _calls_in_parallel, needs_whole=True),
+    DoctorCheck("tools are shown to the model", "untooled", _tools_are_shown, "answers"),
+    DoctorCheck("calls are parsed", "call", _calls_are_parsed, "tools"),
+    DoctorCheck("arguments are JSON", "call", _arguments_are_json),
+    DoctorCheck("names are kept", "call", _names_are_kept),
+    DoctorCheck("enums are obeyed", "call", partial(_right_call, "call"), needs_whole=True),
+    DoctorCheck("types are kept", "typed", partial(_right_call, "typed"), needs_whole=True),
+    DoctorCheck("nested arguments", "nested", partial(_right_call, "nested"), needs_whole=True),
+    DoctorCheck("quotes and scripts", "quoted", partial(_right_call, "quoted"), needs_whole=True),
+    DoctorCheck("long lists of tools", "long", partial(_right_call, "long"), needs_whole=True),
+    DoctorCheck("parallel calls", "parallel", _calls_in_parallel, needs_whole=True),
     DoctorCheck(
         "tool results are understood",
-        ("result",),
+        "result",
         _results_are_understood,
         "tools",
         needs_whole=True,
         if_refused=_NO_RESULTS,
     ),
-    DoctorCheck("no needless calls", ("greeting",), _no_needless_call),
-    DoctorCheck("finish reasons are correct", ("greeting",), _finish_reasons_are_correct, "tools", needs_whole=True),
-    DoctorCheck("streamed calls match", ("call",), _streamed_calls_match, "tools", needs_whole=True, only_chat=True),
-    DoctorCheck("system prompt is obeyed", ("system",), _system_is_obeyed, "answers", needs_whole=True),
-    DoctorCheck("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, "answers"),
-    DoctorCheck("nothing is cut off", ("count",), _nothing_is_cut_off, "answers"),
-    DoctorCheck("stop tokens are removed", ("untooled",), _stop_tokens_are_removed, "answers"),
-    DoctorCheck("parameters are taken", (), _parameters_are_taken, "answers"),
-    DoctorCheck("answers repeat", (), _answers_repeat, "answers"),
-    DoctorCheck("usage is reported", ("untooled",), _usage_is_reported, "answers"),
-    DoctorCheck("rate limits", ("untooled",), _rate_limits_are_known, "answers"),
+    DoctorCheck("no needless calls", "greeting", _no_needless_call),
+    DoctorCheck("finish reasons are correct", "greeting", _finish_reasons_are_correct, "tools", needs_whole=True),
+    DoctorCheck("streamed calls match", "call", _streamed_calls_match, "tools", needs_whole=True, only_chat=True),
+    DoctorCheck("system prompt is obeyed", "system", _system_is_obeyed, "answers", needs_whole=True),
+    DoctorCheck("reasoning is kept apart", "untooled", _reasoning_is_kept_apart, "answers"),
+    DoctorCheck("nothing is cut off", "count", _nothing_is_cut_off, "answers"),
+    DoctorCheck("stop tokens are removed", "untooled", _stop_tokens_are_removed, "answers"),
+    DoctorCheck("parameters are taken", "untooled", _parameters_are_taken, "answers"),
+    DoctorCheck("answers repeat", "untooled", _answers_repeat, "answers"),
+    DoctorCheck("usage is reported", "untooled", _usage_is_reported, "answers"),
+    DoctorCheck("rate limits", "untooled", _rate_limits_are_known, "answers"),
 )

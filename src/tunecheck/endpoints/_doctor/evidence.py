@@ -225,14 +225,16 @@ class DoctorAnswer:
 
     @property
     def cause_of_lost_call(self) -> str | None:
-        """The cause of a lost call (it is in the reasoning, or only the finish reason shows it), or None."""
+        """The cause of an unreadable or lost call (in the reasoning, or only in the finish reason), or None."""
         if self.completion.tool_calls or self.text_reading.calls:
             return None
         # Reasoning is searched with the same reader as texts.
         thought = read_calls(self.completion.reasoning or "", tools=list(self.request.tools or ()))
         if self.text_reading.cause == "call_in_reasoning" or (thought.complete_calls and not self.text.strip()):
             return "call_in_reasoning"
-        return "call_lost_by_parser" if self.completion.finish_reason == "tool_calls" else None
+        if self.completion.finish_reason == "tool_calls":
+            return "call_lost_by_parser"
+        return "unreadable" if self.text_reading.problem and not self.ended_by_length else None
 
     @cached_property
     def is_read_from_text(self) -> bool:
@@ -269,7 +271,8 @@ class DoctorAnswer:
 class Answers:
     """The answers by question, with the definition, the headers of the last reply, and the facts about the API.
 
-    `sends_tools`: requests contain the tools. `as_text`: calls are expected in the answer's text.
+    `tools_note` is the endpoint's sentence if requests never contain the tools, else "". `as_text`: calls are expected
+    in the answer's text.
     """
 
     by_question: Mapping[str, DoctorAnswer]
@@ -277,7 +280,7 @@ class Answers:
     headers: Mapping[str, str]
     facts: ApiFacts
     serving: Serving
-    sends_tools: bool
+    tools_note: str
     as_text: bool
 
     def __getitem__(self, question: str) -> DoctorAnswer:
@@ -310,7 +313,7 @@ class Answers:
     @property
     def without_tools(self) -> str | None:
         """The reason why no request with tools was answered, or None."""
-        if not self.sends_tools:
+        if self.tools_note:
             return "requests contain no tools"
         return None if self["call"].error is None else "requests with tools are refused"
 

@@ -149,8 +149,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
 
-    # An endpoint that enforces its own limit needs no second one here.
-    slots = asyncio.Semaphore(10_000 if endpoint.limits_concurrency else endpoint.concurrency or _AT_ONCE)
+    slots = asyncio.Semaphore(endpoint.concurrency or _AT_ONCE)
 
     async def answers_to(names: Sequence[str]) -> dict[str, evidence.DoctorAnswer]:
         answers = await asyncio.gather(*(_answer(endpoint, evidence.QUESTIONS[name], slots) for name in names))
@@ -159,12 +158,11 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
     by_question = await answers_to(("untooled", "call"))
     http = endpoint if isinstance(endpoint, HttpEndpoint) else None
     is_chat = http is not None and http.is_chat
-    sends_tools = http is None or http.sends_tools
     serving = evidence.Serving()
 
     if by_question["untooled"].error is None:
         serving = await evidence.find_serving(http) if http else serving
-        with_tools = sends_tools and by_question["call"].error is None
+        with_tools = not endpoint.tools_note and by_question["call"].error is None
 
         # Without an answer to `call`, questions with tools would only fail in the same way. Only chats can be streamed.
         names = [name for name, question in evidence.QUESTIONS.items() if with_tools or not question.tools]
@@ -177,7 +175,7 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         http.reply_headers() if http else {},
         endpoint.facts,
         serving,
-        sends_tools=sends_tools,
+        endpoint.tools_note,
         as_text=not is_chat,
     )
 
