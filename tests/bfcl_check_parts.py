@@ -16,7 +16,7 @@ from tunecheck_bfcl import CATEGORIES, find_bfcl
 from tunecheck_bfcl._data.files import BfclFiles
 from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._dialect import LeaderboardCheck
-from tunecheck_bfcl._scoring import CheckRow, read_entries
+from tunecheck_bfcl._scoring import CheckRow, check_rows
 
 Row = dict[str, Any]
 
@@ -30,7 +30,7 @@ def files() -> BfclFiles:
 
 @cache
 def entries(category: str) -> Mapping[str, CheckRow]:
-    return read_entries(files(), CATEGORIES[category])
+    return check_rows(files(), CATEGORIES[category])
 
 
 @cache

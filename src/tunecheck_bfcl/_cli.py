@@ -213,19 +213,15 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
 
     Shows each turn's question, calls, results and changes of state.
     """
-    from tunecheck_bfcl._data.files import find_bfcl
-    from tunecheck_bfcl._ground_truth import category_rows, ground_truths, rows_with_ids
+    from tunecheck_bfcl._ground_truth import ground_truths
 
     if bool(options.ids) == options.all:  # neither of them, or both
         raise ConfigurationError("give either the ids of the entries to show, or --all with --out DIR")
     if options.all and options.out is None:
         raise ConfigurationError("--all writes one file for each entry; give the folder with --out DIR")
 
-    files = find_bfcl(options.data)
-    rows = category_rows(files, options.categories) if options.all else rows_with_ids(files, options.ids or [])
-
     written = 0
-    for name, lines in ground_truths(rows, files):
+    for name, lines in ground_truths(options.categories if options.all else None, options.ids or [], options.data):
         if options.out is None:
             for text in lines:
                 print("\n".join(map(printable, text.split("\n"))))

@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, Unpack
+from typing import Any, BinaryIO, Unpack, cast
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, evaluate
 from tunecheck.datasets import Dataset
@@ -30,7 +30,7 @@ from tunecheck_bfcl._call_check import CallCheckEvaluator, Compat
 from tunecheck_bfcl._data.files import CATEGORIES, Category, find_bfcl
 from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._decoding import Names
-from tunecheck_bfcl._scoring import LeaderboardScorer, ResultFile, Scores, asked_in_mode
+from tunecheck_bfcl._scoring import LeaderboardScorer, ResultFile, Scores, asked_in_mode, check_rows
 from tunecheck_bfcl._summary import CategoryScore, ModelScore
 
 FOLDER = "bfcl"
@@ -179,10 +179,7 @@ class RunFiles:
         """
         leaderboard_mode = mode or asked_in_mode([*self.files.values()])
         scores: dict[str, CategoryScore] = {}
-        for category in CATEGORIES.values():
-            if category.name not in self.files:
-                continue
-
+        for category in (category for name, category in CATEGORIES.items() if name in self.files):
             verdicts = self.verdicts[category.name]
             judged_again = {row_id for row_id, verdict in verdicts.items() if verdict is None}
             # The evaluators inferred the mode row by row; the leaderboard has one mode for a model.
@@ -190,12 +187,11 @@ class RunFiles:
                 is_text = leaderboard_mode == "text"
                 judged_again |= {row_id for row_id in verdicts if (row_id in self._text_row_ids) != is_text}
 
+            entries = check_rows(scorer.files, category)
             if judged_again:
-                verdicts = {**verdicts, **scorer.score_rows(self.files[category.name], leaderboard_mode, judged_again)}
-
-            missing = len(scorer.entry_ids(category) - verdicts.keys())
+                verdicts |= scorer.verdicts(self.files[category.name], leaderboard_mode, entries, judged_again)
             judged = [(row_id, verdict) for row_id, verdict in verdicts.items() if verdict]
-            scores[category.name] = CategoryScore(category.name, judged, missing)
+            scores[category.name] = CategoryScore(category.name, judged, entries.keys())
 
         model = next(iter(self.files.values())).model
         return Scores(compat=True, models={model: ModelScore(model, scores)}, passed_over=[])
@@ -270,13 +266,6 @@ def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
     if f"{prefix}_passed" not in row or "error.target" in row:
         return None
 
-    # A damaged file of rows may have values of any type.
-    passed, reason, details = (row.get(f"{prefix}_{key}") for key in ("passed", "reason", "properties"))
-    properties = details if isinstance(details, dict) else {}
-    error_type, turn = properties.get("error_type"), properties.get("turn")
-    return RowVerdict(
-        passed if isinstance(passed, bool) else None,
-        error_type if isinstance(error_type, str) else None,
-        turn if isinstance(turn, int) else None,
-        reason if isinstance(reason, str) else None,
-    )
+    passed, reason, properties = (cast("Any", row.get(f"{prefix}_{key}")) for key in ("passed", "reason", "properties"))
+    known = properties or {}
+    return RowVerdict(passed, known.get("error_type"), known.get("turn"), reason)

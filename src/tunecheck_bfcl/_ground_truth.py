@@ -11,16 +11,18 @@ Lines of a conversation, whose expected calls are executed on fresh simulators:
         state  GorillaFileSystem.root.workspace.document.temp: nothing → {}
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
 
 from tunecheck import DataError
 from tunecheck.calls import Reading, bind_positional, canonical_text
+from tunecheck.datasets import Record
 from tunecheck.episodes import ABSENT, GroundTruth, Player, Services, path_text, value_text
-from tunecheck.plugins import JSON, did_you_mean
-from tunecheck_bfcl._data.files import BfclFiles, category_of, named_categories
+from tunecheck.plugins import JSON
+from tunecheck_bfcl._data.files import find_bfcl
+from tunecheck_bfcl._data.loader import select_rows
 from tunecheck_bfcl._data.prompts import read_long_context
-from tunecheck_bfcl._scoring import CheckRow, read_entries
 
 _MOST_CHANGES = 20
 """The most changes of the state that are shown for a call."""
@@ -29,44 +31,23 @@ _LONGEST_RESULT = 2_000
 """The most characters of a result that are shown."""
 
 
-def category_rows(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
-    """Yield the rows of comma-separated categories and groups."""
-    for category in named_categories(categories):
-        yield from read_entries(files, category).values()
-
-
-def rows_with_ids(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
-    """Yield the rows with these ids, in the order of the ids.
-
-    Raises:
-        DataError: an id belongs to no row of BFCL.
-    """
-    # Several ids of one category read its files once.
-    read = cache(partial(read_entries, files))
-    for row_id in ids:
-        category = category_of(row_id)
-        if category is None:
-            raise DataError(f"{row_id!r} is not the id of a BFCL row; ids look like multi_turn_base_0")
-        if row_id not in read(category):
-            raise DataError(f"BFCL has no row {row_id!r}{did_you_mean(row_id, read(category))}")
-        yield read(category)[row_id]
-
-
-def ground_truths(rows: Iterable[CheckRow], files: BfclFiles) -> Iterator[tuple[str, Iterator[str]]]:
-    """Yield the id of each row with the lines of the row's ground truth.
+def ground_truths(
+    categories: str | None, ids: Sequence[str], folder: Path | None
+) -> Iterator[tuple[str, Iterator[str]]]:
+    """Yield the id of each row with the lines of the row's ground truth. `select_rows` describes the arguments.
 
     Raises:
         PluginError: a simulator does not exist.
-        DataError: a simulator's configuration cannot be used, or a row is a single question.
+        DataError: a row does not exist or is a single question, or a simulator's configuration cannot be used.
     """
-    services = Services(long_context=lambda: read_long_context(files))
-    for row in rows:
-        if row["check"] != "multi_turn":
-            raise DataError(f"{row['id']} is a single question; only conversations (multi_turn_…) can be shown")
-        yield str(row["id"]), _conversation_lines(row, services)
+    services = Services(long_context=lambda: read_long_context(find_bfcl(folder)))
+    for row in select_rows(categories, ids=ids, folder=folder).rows():
+        if row.values["check"] != "multi_turn":
+            raise DataError(f"{row.id} is a single question; only conversations (multi_turn_…) can be shown")
+        yield row.id, _conversation_lines(row.values, services)
 
 
-def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
+def _conversation_lines(row: Record, services: Services) -> Iterator[str]:
     """Yield the lines of a conversation. Its expected calls are executed on fresh simulators.
 
     Raises:
@@ -86,7 +67,10 @@ def _conversation_lines(row: CheckRow, services: Services) -> Iterator[str]:
     for turn, items in enumerate(entry.turns):
         yield ""
         yield f"turn {turn}"
-        yield from _message_lines(row, turn)
+        messages = cast("list[list[Record]]", row["turns"])[turn]
+        yield from (f"  {message['role']}  {message.get('content')}" for message in messages)
+        if not messages:
+            yield "  (this turn adds the functions that were held out)"
         for item in items:
             yield from _call_lines(services.read(item), item, replay, parameters)
         if not items:
@@ -116,14 +100,3 @@ def _call_lines(reading: Reading, item: JSON, replay: Player, parameters: Mappin
             yield f"    state  {path_text(change.path)}: {before} → {after}"
         if len(step.changes) > _MOST_CHANGES:
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
-
-
-def _message_lines(row: CheckRow, turn: int) -> Iterator[str]:
-    """Yield a line for each message of a turn. If there is none, the line says that the turn only adds functions."""
-    turns = row.get("question")
-    messages = turns[turn] if isinstance(turns, list) and turn < len(turns) else []
-    for message in messages if isinstance(messages, list) else []:
-        if isinstance(message, dict):
-            yield f"  {message.get('role')}  {message.get('content')}"
-    if not messages:
-        yield "  (this turn adds the functions that were held out)"

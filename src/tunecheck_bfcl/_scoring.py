@@ -20,7 +20,7 @@ Rows of the data without a result count as missing; they are not in the accuracy
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -29,12 +29,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, DataError
-from tunecheck.datasets import JsonLinesSource
+from tunecheck.datasets import Record
 from tunecheck.episodes import UNKNOWN, CallMode, Episode, GroundTruth, RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON, dumps_line, loads, one_of, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_bfcl._call_check import check_single_turn
 from tunecheck_bfcl._data.files import CATEGORIES, OLD_NAMES, BfclFiles, Category, find_bfcl, model_folder_of, row_id
+from tunecheck_bfcl._data.loader import read_entries
 from tunecheck_bfcl._data.prompts import read_long_context
 from tunecheck_bfcl._decoding import Names
 from tunecheck_bfcl._dialect import LeaderboardCheck
@@ -204,46 +205,30 @@ def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
 
 
 CheckRow = Mapping[str, JSON]
-"""A row of BFCL's data with the columns that the checks need: check, language, question, ground_truth and others."""
+"""An entry of BFCL's data with the columns that the checks need: check, language, turns, ground_truth and others."""
 
 
-def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
-    """Return the rows of a category by id, with the columns that the checks need.
+def check_rows(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
+    """Return the entries of a category by id, with the columns that the checks need.
+
+    Unlike a data set's rows, they have no tools and no hints, which scoring does not need.
 
     Raises:
         DataError: a file is missing or is not JSON Lines, or a conversation's ground truth has another form.
     """
-    answers = _records_by_id(files.data / category.answers) if category.answers else {}
-    rows: dict[str, CheckRow] = {}
+    columns: dict[str, JSON] = {
+        "check": category.check,
+        "language": category.language,
+        "long_context": category.long_context,
+    }
 
-    for name, entry in _records_by_id(files.data / category.questions).items():
-        row: dict[str, JSON] = {
-            "id": name,
-            "check": category.check,
-            "language": category.language,
-            "question": entry.get("question"),
-            "ground_truth": answers.get(name, {}).get("ground_truth"),
-            # Single questions have the functions' documents, conversations the simulators' configuration.
-            "functions": entry.get("function"),
-            "involved_classes": entry.get("involved_classes"),
-            "initial_config": entry.get("initial_config"),
-            "long_context": category.long_context,
-        }
-
+    def read(entry: Record) -> Record:
+        row = {**entry, **columns, "turns": entry.get("question"), "functions": entry.get("function")}
         if category.multi_turn:
-            try:
-                GroundTruth.read(row)
-            except ValueError as error:
-                problem = f"the entry {name!r} cannot be used: {error}; run `tunecheck bfcl get` again"
-                raise DataError(f"{files.data / category.questions}: {problem}") from None
+            GroundTruth.read(row)
+        return row
 
-        rows[name] = row
-    return rows
-
-
-def _records_by_id(path: Path) -> dict[str, dict[str, JSON]]:
-    """Return the records of a JSON Lines file by their ids."""
-    return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}
+    return {str(row.get("id")): row for row in read_entries(files, category, read)}
 
 
 # -- scores
@@ -349,9 +334,10 @@ def score_results(
     scores: dict[str, dict[str, CategoryScore]] = {name: {} for name in tree.models}
     for category in CATEGORIES.values():
         result_files = [file for files in tree.models.values() for file in files if file.category is category]
-        entries = read_entries(scorer.files, category) if result_files else {}  # read once for all models
+        entries = check_rows(scorer.files, category) if result_files else {}  # read once for all models
         for file in result_files:
-            scores[file.model][category.name] = scorer.score(file, modes[file.model], entries)
+            verdicts = scorer.verdicts(file, modes[file.model], entries)
+            scores[file.model][category.name] = CategoryScore(category.name, verdicts, entries.keys())
 
     models = {name: ModelScore(name, categories) for name, categories in scores.items()}
     return Scores(compat, models, tree.passed_over)
@@ -368,20 +354,12 @@ class LeaderboardScorer:
         services = Services(long_context=lambda: read_long_context(files))
         self._check = LeaderboardCheck(services) if compat else StateCheck(services)
 
-    def score(self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow]) -> CategoryScore:
-        """Return the score of one file: the verdict on each of its rows, and the number of missing entries."""
-        verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
-        return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
-
-    def score_rows(self, file: ResultFile, mode: CallMode, ids: Container[str]) -> dict[str, RowVerdict]:
-        """Return the verdicts on the rows of a file with these ids."""
-        entries = read_entries(self.files, file.category)
-        records = (record for record in file.rows() if record.id in ids)
-        return {record.id: self._verdict(record, entries.get(record.id), file, mode) for record in records}
-
-    def entry_ids(self, category: Category) -> Set[str]:
-        """Return the ids of all entries of a category."""
-        return _records_by_id(self.files.data / category.questions).keys()
+    def verdicts(
+        self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow], ids: Container[str] | None = None
+    ) -> list[tuple[str, RowVerdict]]:
+        """Return the verdicts on the rows of a file, or only on the rows with these `ids`."""
+        records = (record for record in file.rows() if ids is None or record.id in ids)
+        return [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in records]
 
     def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         """Return the verdict on a recorded row. An unreadable row fails; a row unknown to BFCL's data is not scored."""

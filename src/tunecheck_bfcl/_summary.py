@@ -20,7 +20,7 @@ part simple is (0.75 + 0.50 + 0.50) / 3 = 0.583, and not 375 of 550 rows.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -116,11 +116,16 @@ Weights = Mapping[str, Fraction]
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """The verdicts on one category in the order of the result file. `missing` counts entries without a result."""
+    """The verdicts on one category in the order of the result file. `entry_ids` are the ids of the data's entries."""
 
     name: str
     verdicts: Sequence[tuple[str, RowVerdict]]
-    missing: int = 0
+    entry_ids: Set[str]
+
+    @cached_property
+    def missing(self) -> int:
+        """The number of entries without a result."""
+        return len(self.entry_ids - dict(self.verdicts).keys())
 
     @cached_property
     def correct(self) -> int:

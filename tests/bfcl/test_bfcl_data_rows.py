@@ -306,9 +306,9 @@ def test_a_broken_ground_truth_is_one_line_for_every_command(tmp_path: Path, com
     write_lines(tmp_path / "m/BFCL_v4_multi_turn_base_result.json", [{"id": "multi_turn_base_0", "result": []}])
     argument = "m" if command == "score" else "multi_turn_base_0"
     said = inside(tmp_path, "bfcl", command, argument, "--data", str(tmp_path))
-    place = "BFCL_v4_multi_turn_base.json: the entry 'multi_turn_base_0' cannot be used: "
+    place = "BFCL_v4_multi_turn_base.json, line 1: the entry 'multi_turn_base_0' cannot be used: "
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"{place}the column `ground_truth` must hold a list of turns" in said.err
+    assert f"{place}ground_truth must be a list, not null or missing" in said.err
 
 
 @cases("bfcl")

@@ -18,6 +18,7 @@ from pathlib import Path
 from tunecheck._json import JSON, SCALAR_TYPES, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
+from tunecheck.datasets._sources import as_list
 from tunecheck.episodes._dialects import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
@@ -55,10 +56,8 @@ class GroundTruth:
         Raises:
             ValueError: a column has the wrong form; the text names it.
         """
-        turns = row.get("ground_truth")
-        if not isinstance(turns, list) or not all(isinstance(turn, list) for turn in turns):
-            raise ValueError("the column `ground_truth` must hold a list of turns, each a list of calls")
-
+        truth = as_list(row.get("ground_truth"), "ground_truth")
+        turns = [as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth)]
         simulators, config = simulators_of(row), configuration_of(row)
         judging = Judging.read(row, len(turns))
 

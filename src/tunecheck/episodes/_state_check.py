@@ -209,7 +209,7 @@ class StateCheck:
 
         causes = [*causes_of_ending(episode, verdict.turn)]
         if verdict.turn is not None and verdict.error_type in _EXPLAINED:
-            messages = row.get("turns") or row.get("question")
+            messages = row.get("turns")
             causes += self._explain(truth, messages, turns[: verdict.turn + 1], verdict.error_type == _MISSING_RESULT)
 
         return replace(verdict, causes=tuple(causes))

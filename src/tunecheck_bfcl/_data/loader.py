@@ -16,9 +16,10 @@ Models get functions as BFCL gives them, in these steps:
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import cast
 
@@ -68,20 +69,15 @@ class RowBuilder:
         self._hints = read_hints(files.package)
         self._functions: dict[str, bytes] = {}
 
-    def row(self, category: bfcl.Category, entry: Record, answer: Record | None) -> Record:
-        """Return the row of an entry and its answer.
+    def row(self, category: bfcl.Category, entry: Record) -> Record:
+        """Return the row of an entry, which has its answer's `ground_truth`.
 
         Raises:
-            UnusableRowError: the entry and the answer do not belong together, or have another form.
+            UnusableRowError: the entry has another form.
         """
-        if answer is not None and answer.get("id") != entry.get("id"):
-            datasets.refuse(f"{category.answers} has the id {answer.get('id')!r} on this line; run `bfcl get` again")
+        return self._conversation(category, entry) if category.multi_turn else self._question(category, entry)
 
-        if category.multi_turn:
-            return self._conversation(category, entry, answer or {})
-        return self._question(category, entry, answer)
-
-    def _question(self, category: bfcl.Category, entry: Record, answer: Record | None) -> Record:
+    def _question(self, category: bfcl.Category, entry: Record) -> Record:
         """Return the row of a single question. Refuse an entry with no turn or several."""
         turns = _turns(entry)
         if len(turns) != 1:
@@ -99,20 +95,20 @@ class RowBuilder:
             "messages": turns[0],
             "tools": to_tools(functions, self._hints),
             "functions": list(functions),
-            "ground_truth": None if answer is None else datasets.as_list(answer.get("ground_truth"), "ground_truth"),
+            "ground_truth": datasets.as_list(entry["ground_truth"], "ground_truth") if category.answers else None,
         }
 
         if category.language != "python":
             row["declared"] = list(declared)
         return row
 
-    def _conversation(self, category: bfcl.Category, entry: Record, answer: Record) -> Record:
+    def _conversation(self, category: bfcl.Category, entry: Record) -> Record:
         """Return the row of a conversation. Functions that later turns add are only in `held_out`.
 
         Refuse the row if the ground truth has another number of turns than the question.
         """
         turns = _turns(entry)
-        truth = datasets.as_list(answer.get("ground_truth"), "ground_truth")
+        truth = datasets.as_list(entry["ground_truth"], "ground_truth")
         if len(truth) != len(turns):
             datasets.refuse(f"`ground_truth` must have as many turns as `question` ({len(turns)}), not {len(truth)}")
 
@@ -377,7 +373,8 @@ class BfclSource(datasets.Source):
         number = 0
         for category in self.categories:
             # The limit counts selected rows, so it comes after the selection.
-            rows = (row for row in self._rows(category, builder) if not self.ids or row["id"] in self.ids)
+            entries = read_entries(self.files, category, partial(builder.row, category))
+            rows = (row for row in entries if not self.ids or row["id"] in self.ids)
             for row in islice(rows, self.limit):
                 number += 1
                 if digest is not None:
@@ -391,26 +388,25 @@ class BfclSource(datasets.Source):
         for missing in sorted(self.ids.difference(known))[:1]:
             raise DataError(f"{self.label}: there is no row {missing[:100]!r}{did_you_mean(missing[:100], known)}")
 
-    def _rows(self, category: bfcl.Category, builder: RowBuilder) -> Iterator[Record]:
-        """Yield the rows of a category. The questions' lines are paired with the answers' lines by position.
 
-        Raises:
-            DataError: a line is not usable, or there are more or fewer answers than questions.
-        """
-        questions = JsonLinesSource(self.files.data / category.questions)
-        answers = JsonLinesSource(self.files.data / category.answers) if category.answers else None
-        # Some categories have no answers. In others, lines are paired by position, and `RowBuilder.row` compares ids.
-        answered = iter(()) if answers is None else answers.records()
+def read_entries(files: bfcl.BfclFiles, category: bfcl.Category, read: Callable[[Record], Record]) -> Iterator[Record]:
+    """Yield a row for each entry of a category: what `read` returns for the entry with its answer's `ground_truth`.
 
-        for line, entry in questions.records():
-            _, answer = next(answered, (0, None))
-            try:
-                if answers is not None and answer is None:
-                    raise datasets.UnusableRowError(f"{answers.label} has no answer on this line; run `bfcl get` again")
-                row = builder.row(category, entry, answer)
-            except datasets.UnusableRowError as error:
-                questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
-            yield row
+    The lines of questions and answers are paired by position. Without an answer file, the ground truth is None.
 
-        if answers is not None and next(answered, None) is not None:
-            answers.refuse(f"the file has more answers than {questions.label} has questions; run `bfcl get` again")
+    Raises:
+        DataError: the two files have other ids or numbers of lines, or `read` raised ValueError.
+    """
+    questions = JsonLinesSource(files.data / category.questions)
+    answers = JsonLinesSource(files.data / category.answers).records() if category.answers else ()
+
+    nothing: tuple[None, Record] = (None, {})
+    for (line, entry), (_, answer) in zip_longest(questions.records(), answers, fillvalue=nothing):
+        try:
+            if category.answers and answer.get("id") != entry.get("id"):
+                other = f"{category.answers} has the id {answer.get('id')!r} on this line; run `bfcl get` again"
+                raise datasets.UnusableRowError(other)
+            row = read({**entry, "ground_truth": answer.get("ground_truth")})
+        except ValueError as error:
+            questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
+        yield row
