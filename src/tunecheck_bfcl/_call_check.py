@@ -280,7 +280,7 @@ def _strict_failure(
     decoded: Reading, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
 ) -> RowVerdict | None:
     """Return the verdict if calls differ from the expected calls, or None if they are right in any order."""
-    expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]  # type: ignore[arg-type]
+    expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]
     calls = decoded.calls
 
     # Documents of other languages declare Java's or JavaScript's types, so they are not used.
@@ -316,7 +316,7 @@ def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> No
     signature = CallSignature.read(documents.get(answer.name), answer.name, lenient=True)
 
     # A call must have every required argument, and an argument without a possible value is always wrong.
-    for name in signature.required_names():
+    for name in signature.required:
         if name not in answer.arguments:
             raise UnusableAnswerError(f"`ground_truth` lacks the required argument {value_text(name)} of {answer.name}")
 

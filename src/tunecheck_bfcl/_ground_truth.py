@@ -47,7 +47,7 @@ def ground_truths(
         yield row.id, _conversation_lines(row.values, services)
 
 
-def _conversation_lines(row: Record, services: Services) -> Iterator[str]:
+def _conversation_lines(row: Mapping[str, JSON], services: Services) -> Iterator[str]:
     """Yield the lines of a conversation. Its expected calls are executed on fresh simulators.
 
     Raises:

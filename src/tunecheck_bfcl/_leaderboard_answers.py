@@ -30,16 +30,16 @@ is compared exactly (`_type_fault`).
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tunecheck.calls import tool_name
 from tunecheck.episodes import RowVerdict, value_text
 from tunecheck_bfcl._summary import failed_row
 
-Reader: TypeAlias = Callable[[str, "str | None"], object]
-"""A function of a text and the type of the elements, or None if the definition gives no type."""
+Reader: TypeAlias = Callable[[Any, "str | None"], object]
+"""A function of a value, a text except in Python, and the type of the elements, None if the definition gives none."""
 
 _LONGEST = 10_000  # characters of a text that is converted: the patterns' time grows with their square
 
@@ -88,8 +88,6 @@ def declared_value(text: str, language: str, type_name: str, element_type: str |
         KeyError: the language has no such type, or the leaderboard has no reader for it.
     """
     _, read = TYPES[language][type_name]
-    if read is None:
-        raise KeyError(type_name)
     return read(text, element_type) if len(text) <= _LONGEST else text
 
 
@@ -122,9 +120,14 @@ def _boolean(text: str, _: str | None) -> object:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _keep_text(text: str, _: str | None) -> object:
-    """Return the text unchanged."""
-    return text
+def _keep(value: object, _: str | None) -> object:
+    """Return the value unchanged."""
+    return value
+
+
+def _unreadable(text: str, _: str | None) -> object:
+    """Fail on a type that the leaderboard knows but cannot read: its checker crashes on a row with such a type."""
+    raise KeyError("the leaderboard cannot read values of this type")
 
 
 def _split(text: str) -> list[str]:
@@ -302,29 +305,40 @@ def _js_element(text: str, element_type: str | None) -> object:
     return _untyped_value(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
 
 
-TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
+def _as_list(value: object, _: str | None) -> object:
+    """Return a tuple as a list, because the ground truth is JSON, and any other value unchanged."""
+    return list(value) if type(value) is tuple else value
+
+
+def _as_float(value: object, _: str | None) -> object:
+    """Return an integer as a float, and any other value unchanged."""
+    return float(value) if type(value) is int else value
+
+
+TYPES: Mapping[str, Mapping[str, tuple[type, Reader]]] = {
+    "python": {
+        "string": (str, _keep), "integer": (int, _keep), "float": (float, _as_float), "boolean": (bool, _keep),
+        "array": (list, _keep), "tuple": (list, _as_list), "dict": (dict, _keep), "any": (str, _keep),
+    },
     "java": {
         **dict.fromkeys(("byte", "short", "integer"), (int, _integer)),
         "long": (int, _java_long), "float": (float, _java_float), "double": (float, _java_double),
         "boolean": (bool, _boolean),
-        **dict.fromkeys(("char", "String", "any"), (str, _keep_text)),
+        **dict.fromkeys(("char", "String", "any"), (str, _keep)),
         "Array": (list, _java_array), "ArrayList": (list, _java_list), "HashMap": (dict, _java_map),
-        # The leaderboard knows these types but cannot read them: its checker crashes on a row with such a type.
-        "Set": (set, None), "Hashtable": (dict, None), "Queue": (list, None), "Stack": (list, None),
+        "Set": (set, _unreadable), "Hashtable": (dict, _unreadable),
+        "Queue": (list, _unreadable), "Stack": (list, _unreadable),
     },
     "javascript": {
         "integer": (int, _integer), "Bigint": (int, _js_bigint), "float": (float, _js_float),
-        "Boolean": (bool, _boolean), "String": (str, _js_text), "any": (str, _keep_text),
+        "Boolean": (bool, _boolean), "String": (str, _js_text), "any": (str, _keep),
         "array": (list, _js_array), "dict": (dict, _js_object),
     },
 }  # fmt: skip
-"""For each language and type of the data's definitions: the Python type for comparisons, and the reader."""
+"""For each language and type of the data's definitions: the Python type for comparisons, and the reader of values."""
 
-
-_PYTHON_TYPES: dict[str, type] = {
-    "string": str, "integer": int, "float": float, "boolean": bool, "array": list, "tuple": list, "dict": dict,
-    "any": str,
-}  # fmt: skip
+_LIST_TYPES = ("array", "tuple", "Array", "ArrayList")
+"""Types whose elements have a declared type, too."""
 
 # Characters that do not count in a text: `New_York, N.Y.` equals `newyork ny`.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
@@ -333,6 +347,9 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 class UnusableAnswerError(Exception):
     """The error for a ground truth or a definition with which no call can be compared."""
 
+
+Value: TypeAlias = Any
+"""A value of a call or of the ground truth. A comparison fails on the same types as the leaderboard's."""
 
 Call = Mapping[str, object]
 """A decoded call: `{"f": {"a": 1}}`."""
@@ -346,7 +363,7 @@ class ExpectedCall:
     """A call of the ground truth. `arguments` has each parameter's possible values, with `""` if it is optional."""
 
     name: str
-    arguments: Mapping[str, object]
+    arguments: Mapping[str, Any]
 
     @classmethod
     def read(cls, value: object) -> "ExpectedCall":
@@ -366,8 +383,7 @@ class ExpectedCall:
 class CallSignature:
     """A function's parameters from its document: the schema of each, and the names of the required parameters."""
 
-    name: str
-    properties: Mapping[str, object]
+    properties: Mapping[str, Any]
     required: Sequence[object]
 
     @classmethod
@@ -388,28 +404,10 @@ class CallSignature:
         if lenient:
             properties = {} if properties is None else properties
             required = [] if required is None else required
-        name = str(document.get("name"))
-        if not isinstance(properties, dict) or not isinstance(required, list):
-            raise UnusableAnswerError(f"`parameters` of {name[:60]} needs an object `properties` and a list `required`")
-        return cls(name, properties, required)
-
-    def required_names(self) -> Iterator[object]:
-        """Yield the names of the required parameters.
-
-        Raises:
-            UnusableAnswerError: one is a list or an object, on which the leaderboard's checker fails.
-        """
-        for name in self.required:
-            if isinstance(name, (list, dict)):
-                raise UnusableAnswerError(f"`required` of {self.name} must list names, not {value_text(name, 60)}")
-            yield name
-
-    def schema(self, parameter: str) -> Mapping[str, object]:
-        """Return the schema of a parameter, or raise UnusableAnswerError if it is not an object."""
-        schema = self.properties.get(parameter)
-        if not isinstance(schema, dict):
-            raise UnusableAnswerError(f"`properties` of {self.name} has no object for {value_text(parameter, 60)}")
-        return schema
+        has_names = isinstance(required, list) and not any(isinstance(name, (list, dict)) for name in required)
+        if isinstance(properties, dict) and has_names:
+            return cls(properties, cast("list[object]", required))
+        raise UnusableAnswerError(f"`parameters` of {function[:60]} needs an object `properties` and a list `required`")
 
 
 # -- the comparison of a call
@@ -434,10 +432,12 @@ class LeaderboardRules:
             text = f"called {value_text(', '.join(call))}; expected {name}"
             return failed_row("simple_function_checker:wrong_func_name", text)
 
-        arguments = call[name]
-        if not isinstance(arguments, Mapping):
-            raise UnusableAnswerError(f"the arguments of {name} must be an object")
-        return self._arguments_failure(arguments, answer, signature)
+        try:
+            return self._arguments_failure(cast("Mapping[str, object]", call[name]), answer, signature)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            # The comparison fails on the same values as the leaderboard's, because it works on them in the same way.
+            problem = f"{name}: {type(error).__name__}: {error}"
+            raise UnusableAnswerError(f"its values cannot be compared ({problem[:200]})") from None
 
     def _arguments_failure(
         self, arguments: Mapping[str, object], answer: ExpectedCall, signature: CallSignature
@@ -446,104 +446,48 @@ class LeaderboardRules:
 
         Missing required arguments come first, then unexpected and wrong ones, then other missing arguments.
         """
-        for name in signature.required_names():
-            if name not in arguments:
-                text = f"the required argument {value_text(name)} is missing"
+        for required in signature.required:
+            if required not in arguments:
+                text = f"the required argument {value_text(required)} is missing"
                 return failed_row("simple_function_checker:missing_required", text)
 
         for name, value in arguments.items():
-            failure = self._argument_failure(name, value, answer, signature)
-            if failure is not None:
-                return failure
+            if name not in signature.properties or name not in answer.arguments:
+                text = f"the argument {value_text(name)} is not expected"
+                return failed_row("simple_function_checker:unexpected_param", text)
+
+            options = answer.arguments[name]
+            error = self._value_fault(value, options, signature.properties[name])
+            if error is not None:
+                return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
 
         # An empty text among the possible values means that the argument may be left out.
         for name, options in answer.arguments.items():
-            if name not in arguments and "" not in _options(options):
-                text = f"the argument {value_text(name)} is missing; expected {_alternatives(_options(options))}"
+            if name not in arguments and "" not in options:
+                text = f"the argument {value_text(name)} is missing; expected {_alternatives(options)}"
                 return failed_row("simple_function_checker:missing_optional", text)
 
         return None
 
-    def _argument_failure(
-        self, name: str, value: object, answer: ExpectedCall, signature: CallSignature
-    ) -> RowVerdict | None:
-        """Return the verdict on an argument that is not expected or has a wrong value, or None if it is right."""
-        if name not in signature.properties or name not in answer.arguments:
-            text = f"the argument {value_text(name)} is not expected"
-            return failed_row("simple_function_checker:unexpected_param", text)
-
-        options = _options(answer.arguments[name])
-        error = self._value_fault(value, options, signature.schema(name))
-
-        if error is None:
-            return None
-        return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
-
-    def _value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+    def _value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, Any]) -> str | None:
         """Return the leaderboard's error type for a wrong value, or None if one of the possible values matches.
 
-        Values of Java and JavaScript are texts, which are converted to the parameter's type first.
-
-        Raises:
-            UnusableAnswerError: the leaderboard's checker fails on the definition or the possible values.
+        Values of Java and JavaScript are texts, which are converted to the parameter's type first. An integer is right
+        for a float of Python.
         """
-        if self.language == "python":
-            return self._python_fault(value, options, schema)
-
-        types = TYPES[self.language]
-        type_name = _known_type(schema.get("type"), types)
+        types, type_name = TYPES[self.language], schema["type"]
+        kind, convert = types[type_name]
         # The decoder keeps values of these languages as source code.
-        if not isinstance(value, str):
+        if self.language != "python" and not isinstance(value, str):
             return "type_error:java" if self.language == "java" else "type_error:js"
 
-        element_type = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
-        try:
-            read_value = declared_value(value, self.language, type_name, element_type)
-        except (KeyError, ValueError) as error:  # a type without a reader, or too many digits for the interpreter
-            raise UnusableAnswerError(f"cannot read {value_text(value, 60)} as {type_name}: {error!r}") from None
-
-        # The first part of each entry in `types` is the Python type.
-        element_kind = None if element_type is None else types[_known_type(element_type, types)][0]
-        return _typed_value_fault(read_value, options, types[type_name][0], element_kind)
-
-    def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
-        """Return the error type for a wrong value of a Python parameter, or None. An integer is right for a float.
-
-        Raises:
-            UnusableAnswerError: the definition cannot be used, or an integer is too large for a float.
-        """
-        type_name = schema.get("type")
-        kind = _PYTHON_TYPES[_known_type(type_name, _PYTHON_TYPES)]
-
-        element_kind = None
-        if type_name in ("array", "tuple"):
-            element_kind = _PYTHON_TYPES[_known_type(_element_type(schema), _PYTHON_TYPES)]
-
-        # A tuple is compared as a list, because the ground truth is JSON.
-        if type_name == "tuple" and type(value) is tuple:
-            value = list(value)
-        if type_name == "float" and type(value) is int:
-            try:
-                value = float(value)
-            except OverflowError:
-                raise UnusableAnswerError("a float parameter has an integer value too large for a float") from None
-        return _typed_value_fault(value, options, kind, element_kind)
-
-
-def _known_type(type_name: object, types: Collection[str]) -> str:
-    """Return the type name, or raise UnusableAnswerError if the leaderboard does not know the type."""
-    if isinstance(type_name, str) and type_name in types:
-        return type_name
-    raise UnusableAnswerError(f"a parameter's type {value_text(type_name, 60)} is unknown; known: {', '.join(types)}")
-
-
-def _element_type(schema: Mapping[str, object]) -> str:
-    """Return the declared type of a list's elements, or raise UnusableAnswerError if none is declared."""
-    items = schema.get("items")
-    element = items.get("type") if isinstance(items, dict) else None
-    if isinstance(element, str):
-        return element
-    raise UnusableAnswerError(f"a list parameter lacks `items` with the elements' `type`: {value_text(schema, 60)}")
+        element_type = schema["items"]["type"] if type_name in _LIST_TYPES else None
+        element_kind = None if element_type is None else types[element_type][0]
+        if self.language == "python":
+            converted = convert(value, None)
+        else:
+            converted = declared_value(str(value), self.language, type_name, element_type)
+        return _typed_value_fault(converted, options, kind, element_kind)
 
 
 def normalise_text(text: str) -> str:
@@ -551,7 +495,7 @@ def normalise_text(text: str) -> str:
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
 
-def _typed_value_fault(value: object, answers: Sequence[object], kind: type, element_kind: type | None) -> str | None:
+def _typed_value_fault(value: Value, answers: Sequence[object], kind: type, element_kind: type | None) -> str | None:
     """Return the error type if a value differs from all possible values, or None if one matches.
 
     `kind` is the parameter's Python type, and `element_kind` that of a list's elements. A variable's name is compared
@@ -565,17 +509,14 @@ def _typed_value_fault(value: object, answers: Sequence[object], kind: type, ele
         if kind is dict:
             return _mapping_fault(value, answers)
         if kind is list and element_kind is dict:
-            return _mappings_fault(value, answers)
+            return _last_fault((_one_list_fault(value, answer) for answer in answers), "list_dict_checker:unclear")
 
         if kind is str:
             accepted = [normalise_text(answer) for answer in answers if isinstance(answer, str)]
-            return None if normalise_text(str(value)) in accepted else "value_error:string"
+            return None if normalise_text(value) in accepted else "value_error:string"
         if kind is list:
-            lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
-            return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
+            return None if _comparable_items(value) in map(_comparable_items, answers) else "value_error:list/tuple"
 
-    if isinstance(answers, str) and not isinstance(value, str):
-        raise UnusableAnswerError(f"`ground_truth`: a parameter's values must be a list, not {value_text(answers, 60)}")
     return None if value in answers else "value_error:others"
 
 
@@ -613,17 +554,10 @@ def _comparable(value: object) -> object:
     return normalise_text(value) if isinstance(value, str) else value
 
 
-def _elements(value: object) -> Sequence[object]:
-    """Return a list's elements. An empty dict has none and a text has its characters, as in the leaderboard's loops.
-
-    Raises:
-        UnusableAnswerError: another value, on which the leaderboard's checker fails.
-    """
-    if value == {}:
-        return ()
-    if isinstance(value, (list, tuple, str)):
-        return value
-    raise UnusableAnswerError(f"`ground_truth`: the value {value_text(value, 60)} must be a list")
+def _comparable_items(values: Value) -> list[object]:
+    """Return the elements of a list, or the characters of a text, for comparisons."""
+    # By position, as in the leaderboard's loops: an empty object has no elements, and any other fails.
+    return [_comparable(values[index]) for index in range(len(values))]
 
 
 def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | None:
@@ -639,75 +573,40 @@ def _last_fault(faults: Iterable[str | None], without_comparison: str) -> str | 
     return last
 
 
-def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
+def _mapping_fault(value: Mapping[str, object], answers: Iterable[Any]) -> str | None:
     """Return None if an object matches one of the possible objects, else the error type of the last comparison."""
     faults = (_one_mapping_fault(value, answer) for answer in answers if answer != "")
     return _last_fault(faults, "dict_checker:unclear")
 
 
-def _one_mapping_fault(value: object, answer: object) -> str | None:
+def _one_mapping_fault(value: Mapping[str, object], answer: Mapping[str, Any]) -> str | None:
     """Return the error type if an object differs from one possible object, or None if they match.
 
     The possible object has a list of values for each key; `""` among them makes the key optional. `{"a": 1}` matches
     `{"a": [1, 2], "b": ["x", ""]}`.
-
-    Raises:
-        UnusableAnswerError: the value or the answer is no object, so the leaderboard's checker fails.
     """
-    if not isinstance(value, dict):
-        raise UnusableAnswerError(f"a list has the element {value_text(value, 60)}, but its declared type is an object")
-    if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"`ground_truth`: the value {value_text(answer, 60)} must be an object, as declared")
-
-    if any(key not in value and "" not in _elements(values) for key, values in answer.items()):
-        return "value_error:dict_key"
-
+    fault = None
     for key, item in value.items():
         if key not in answer:
-            return "value_error:dict_key"
-        if _comparable(item) not in [_comparable(element) for element in _elements(answer[key])]:
-            return "value_error:dict_value"
-    return None
+            fault = "value_error:dict_key"
+        elif _comparable(item) not in _comparable_items(answer[key]):
+            fault = "value_error:dict_value"
+        if fault:
+            break
+
+    is_key_missing = any(key not in value and "" not in values for key, values in answer.items())
+    return "value_error:dict_key" if is_key_missing else fault
 
 
-def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
-    """Return None if a list of objects matches one of the possible lists, else the error type of the last comparison.
-
-    Objects match as in `_one_mapping_fault`, item by item.
-
-    Raises:
-        UnusableAnswerError: the value or an answer has a form on which the leaderboard's checker fails.
-    """
-    faults = (_one_list_fault(_elements(value), answer) for answer in answers)
-    return _last_fault(faults, "list_dict_checker:unclear")
-
-
-def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
-    """Return the error type if a list of objects differs from one possible list, or None if they match."""
-    expected = _elements(answer)
-    if len(value) != len(expected):
+def _one_list_fault(value: Sequence[Value], answer: Value) -> str | None:
+    """Return the error type if a list of objects differs from one possible list, or None if they match in order."""
+    if len(value) != len(answer):
         return "value_error:list_dict_count"
-
-    faults = (_mapping_fault(item, [possible]) for item, possible in zip(value, expected, strict=True))
+    faults = (_mapping_fault(item, [possible]) for item, possible in zip(value, answer, strict=True))
     return next((fault for fault in faults if fault is not None), None)
 
 
-def _options(value: object) -> Sequence[object]:
-    """Return the possible values of an argument as a sequence.
-
-    If they are given as an object, its keys count, because the leaderboard loops over it.
-
-    Raises:
-        UnusableAnswerError: another value, on which the leaderboard's checker fails.
-    """
-    if isinstance(value, dict):
-        return tuple(value)
-    if isinstance(value, (list, tuple, str)):
-        return value
-    raise UnusableAnswerError(f"`ground_truth`: a parameter's values must be a list, not {value_text(value, 60)}")
-
-
-def _alternatives(options: Sequence[object]) -> str:
+def _alternatives(options: Iterable[object]) -> str:
     """Return up to three possible values for a message, joined by "or". The value `""` is left out."""
     values = [option for option in options if option != ""]
     texts = [value_text(value, 80) for value in values[:3]]
