@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 from tunecheck._json import canonical
@@ -11,8 +11,6 @@ from tunecheck.datasets._sources import Digest, Record, Source
 
 if TYPE_CHECKING:
     import pandas
-
-_FRAME_ROWS = 1_000  # rows of a DataFrame that are converted at once
 
 _TEXT = {str}  # the types of a usual row's keys
 
@@ -43,22 +41,17 @@ class StreamSource(Source):
 
     def __init__(self, rows: Iterable[object]) -> None:
         """Take the iterable without reading it."""
-        self._rows = iter(rows)
-        self._last_number = 0
+        self._records: Iterator[tuple[int, Record]] = self._number(iter(rows))
         self._is_read = False
-        self._peeked: list[tuple[int, Record]] = []
 
     def peek(self, count: int) -> list[tuple[int, Record]]:
         """Read ahead to `count` records or the end; return the records with their numbers.
 
         `records` yields them again.
         """
-        while len(self._peeked) < count:
-            numbered = next(self._remaining(), None)
-            if numbered is None:
-                break
-            self._peeked.append(numbered)
-        return self._peeked
+        peeked = list(islice(self._records, count))
+        self._records = chain(peeked, self._records)
+        return peeked
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
         """Yield every record in order with its number. The digest is not used: rows that are read once are not hashed.
@@ -69,22 +62,18 @@ class StreamSource(Source):
         if self._is_read:
             self.refuse("the rows can be read only once: pass a list or a file instead")
         self._is_read = True
-        peeked, self._peeked = self._peeked, []
-        return chain(peeked, self._remaining())
+        return self._records
 
-    def _remaining(self) -> Iterator[tuple[int, Record]]:
-        """Yield the records that are not read yet; raise DataError if the user's code raises an exception."""
-        while True:
-            # The number is raised after the row is there, so an error names the row that could not be read.
+    def _number(self, rows: Iterator[object]) -> Iterator[tuple[int, Record]]:
+        """Yield each row as a record with its number; raise DataError if the user's code raises an exception."""
+        for number in count(1):
             try:
-                row = next(self._rows)
+                row = next(rows)
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
-                self.refuse(f"the iterable raised {type(error).__name__}: {error}", self._last_number + 1)
-
-            self._last_number += 1
-            yield self._last_number, copy_row(self, row, self._last_number)
+                self.refuse(f"the iterable raised {type(error).__name__}: {error}", number)
+            yield number, copy_row(self, row, number)
 
 
 class FrameSource(Source):
@@ -107,14 +96,10 @@ class FrameSource(Source):
         from tunecheck.datasets._tables import to_json
 
         names = self._frame.columns.tolist()
-        # In blocks, so that not all cells of the frame are converted at once.
-        for start in range(0, len(self._frame), _FRAME_ROWS):
-            block = self._frame.iloc[start : start + _FRAME_ROWS]
-            columns = [map(to_json, block.iloc[:, position].tolist()) for position in range(len(names))]
-            for number, values in enumerate(zip(*columns, strict=True), start + 1):
-                record: Record = dict(zip(names, values, strict=True))
-                _add_to_digest(digest, record)
-                yield number, record
+        for number, cells in enumerate(self._frame.itertuples(index=False, name=None), 1):
+            record: Record = dict(zip(names, map(to_json, cells), strict=True))  # type: ignore[arg-type]
+            _add_to_digest(digest, record)
+            yield number, record
 
 
 def copy_row(source: Source, row: object, number: int) -> Record:

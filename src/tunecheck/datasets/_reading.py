@@ -29,12 +29,14 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from io import IOBase
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, RunError, TunecheckError
 from tunecheck._json import content_hash
@@ -79,8 +81,7 @@ _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 """Matches `name:argument`; a Windows drive has only one letter and does not match."""
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """The result of one pass over a data set.
 
     `rows` is the number of rows after `limit`, `total` the number of all rows; both are None for an iterable, which can
@@ -243,19 +244,9 @@ class Dataset:
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
-        """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
-        # The scan keeps hashes of ids, so the first record with this id is looked for only now.
-        first = 0  # unknown
-        if self._source.rereadable:
-            ids = ((index, usable_id(values.get(self._id_column))) for index, values in self._source.records())
-            first = next((index for index, own_id in ids if own_id == name), 0)
-
-        place = f" (first in {'line' if self.path else 'row'} {first:,})" if first and first != number else ""
-        self._source.refuse(
-            f"the id {name[:100]!r} occurs twice{place}: make the ids unique, or number repeated "
-            "ids with --number-ids (in Python number_ids=True)",
-            number,
-        )
+        """Raise DataError for an id that record `number` repeats."""
+        remedy = "make the ids unique, or number repeated ids with --number-ids (in Python number_ids=True)"
+        self._source.refuse(f"the id {name[:100]!r} occurs twice: {remedy}", number)
 
     @property
     def _id_column(self) -> str:
@@ -345,7 +336,8 @@ def open_dataset(
         DataError: the file does not exist, or this kind of data cannot be read.
         PluginError: the loader does not exist.
     """
-    return _open_dataset(data, search, workspace).limited(limit, number_ids=number_ids)
+    folders = [(workspace or Path()) / folder for folder in search]
+    return _any_dataset(data, folders, workspace).limited(limit, number_ids=number_ids)
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
@@ -356,26 +348,27 @@ def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: s
     return dataset
 
 
-def _open_dataset(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
+def _any_dataset(data: object, folders: Sequence[Path], workspace: Path | None, name: str | None = None) -> Dataset:
     """Return data of any kind as a data set; a text is a loader's `name:argument` if no such file exists, else a path.
+
+    `name` replaces the name of rows in memory.
 
     Raises:
         DataError: the text is a web address, or the data cannot be read.
     """
     if isinstance(data, Dataset):
         return data
+    if not isinstance(data, (str, PathLike)):
+        return Dataset(_in_memory(data, name))
 
-    if isinstance(data, (str, PathLike)):
-        given = os.fspath(data)
-        folders = [(workspace or Path()) / folder for folder in search]
-        reference = _LOADER.fullmatch(given)
-        if reference and not os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
-            if reference["argument"].startswith("//"):
-                raise DataError(f"{given[:200]} is a URL: download the file and pass its path")
-            return _call_loader(reference["name"], reference["argument"], folders, workspace)
+    given = os.fspath(data)
+    reference = _LOADER.fullmatch(given)
+    if reference is None or name or os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
         return _open_file(given, folders)
-
-    return Dataset(_in_memory(data))
+    if reference["argument"].startswith("//"):
+        raise DataError(f"{given[:200]} is a URL: download the file and pass its path")
+    returned = _call_loader(reference["name"], reference["argument"], workspace)
+    return _any_dataset(returned, folders, workspace, name=given)
 
 
 def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
@@ -392,7 +385,7 @@ def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
 
     from tunecheck.datasets._training import TrainingSource
 
-    declared_fields = {key: value for key, value in vars(declared).items() if value}
+    declared_fields = {key: value for key, value in asdict(declared).items() if value}
     return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **declared_fields))
 
 
@@ -411,28 +404,24 @@ def training_form(source: Source) -> Form | None:
     return form_of(first[0])
 
 
-def _call_loader(name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
-    """Open the data that a plug-in's loader returns for this argument: a path, a data set, or rows in memory.
+def _call_loader(name: str, argument: str, workspace: Path | None) -> object:
+    """Return what a plug-in's loader returns for this argument: a path, a data set, or rows in memory.
 
     Raises:
         PluginError: there is no such loader, or it is not callable.
-        DataError: the loader failed, or returned something else.
+        DataError: the loader failed.
     """
     loader = find("datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plug-in {name!r} is not callable: make it a function with one parameter")
 
     try:
-        data: object = loader(argument)
+        return loader(argument)
     except TunecheckError:
         raise  # its text is already made for the user
     except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         problem = f"the loader {name!r} failed on the argument {argument!r} ({type(error).__name__}: {clean(error)})"
         raise DataError(f"{problem}: correct the argument or the loader") from error
-
-    if isinstance(data, (str, PathLike)):
-        return _open_file(os.fspath(data), folders)
-    return data if isinstance(data, Dataset) else Dataset(_in_memory(data, f"{name}:{argument}"))
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
@@ -492,9 +481,11 @@ def locate(given: str, search: Sequence[Path]) -> Path:
         DataError: the file does not exist or is not a regular file.
     """
     paths = [Path(given), *(folder / given for folder in search)]  # all are the same path if it is absolute
-    for path in paths:
-        if os.path.exists(path):  # noqa: PTH110 - Path.exists refuses names that are too long or contain NUL
-            return _require_regular(path)
+    found = next((path for path in paths if os.path.exists(path)), None)  # noqa: PTH110 - Path.exists refuses long names
+    if found is not None and found.is_file():
+        return found
+    if found is not None:
+        raise DataError(f"{found} is not a regular file: give a data file")
 
     folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
@@ -502,16 +493,6 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     # A file with a similar name and the same suffix, in any of the folders.
     hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)), Path(given).suffix)
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
-
-
-def _require_regular(path: Path) -> Path:
-    """Return the path if it is a regular file; else raise DataError, which suggests a data file in a folder."""
-    if path.is_file():
-        return path
-    if path.is_dir():
-        hint = "".join(f", such as {str(path / name)!r}" for name in sorted(_data_files(path))[:1])
-        raise DataError(f"{path} is a folder: give one of the data files in it{hint}")
-    raise DataError(f"{path} is not a regular file: give a data file")
 
 
 def _data_files(folder: Path) -> list[str]:

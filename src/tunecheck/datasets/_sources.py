@@ -8,19 +8,17 @@ A file is read in layers: `raw_chunks` (bytes, hashed), `chunks` (UTF-8 only, wi
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, DataError, raise_as
@@ -123,7 +121,7 @@ class FileSource(Source):
     def decode_line(self, line: bytes, number: int) -> str:
         """Return a line as text; raise DataError with its number if it is not UTF-8 or has NUL bytes."""
         if 0 in line:  # a search for b"\0" takes longer
-            self.refuse("the line holds NUL bytes, so the file is damaged or not text: save it again as UTF-8", number)
+            self.refuse("the line holds NUL bytes: the file is damaged, or UTF-16 or UTF-32; save it as UTF-8", number)
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -138,26 +136,10 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a UTF-8 file in pieces, without its byte order mark. The digest includes the mark.
-
-        Raises:
-            DataError: the file is UTF-16 or UTF-32.
-        """
+        """Yield the bytes of a UTF-8 file in pieces, without its byte order mark. The digest includes the mark."""
         raw = self.raw_chunks(digest)
-        # The loop's body runs for the first piece only, and then yields all further pieces. An empty file has no piece.
-        for first in raw:
-            # The first bytes show the encoding. Their byte order mark, if any, is no content.
-            start = first[:64]
-            if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-                self.refuse("the file is encoded as UTF-32: save it as UTF-8")
-
-            # In UTF-16 without a mark, every other byte of ASCII text is zero.
-            unmarked = len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
-            if unmarked or start.startswith((b"\xff\xfe", b"\xfe\xff")):
-                self.refuse("the file is encoded as UTF-16: save it as UTF-8")
-
-            yield first.removeprefix(b"\xef\xbb\xbf")
-            yield from raw
+        yield next(raw, b"").removeprefix(b"\xef\xbb\xbf")
+        yield from raw
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
         """Yield the lines without their line feeds; skip an empty last line.
@@ -184,11 +166,6 @@ class FileSource(Source):
 
         if size:
             yield b"".join(unfinished)
-
-
-def excerpt(text: str, position: int) -> str:
-    """Return up to 40 characters of the text around a position, quoted, on one line and safe to print."""
-    return ascii(text[max(0, position - 20) : position + 20])
 
 
 # -- JSON
@@ -238,17 +215,11 @@ class JsonLinesSource(FileSource):
             yield number, value
 
     def _refuse_line(self, line: bytes, number: int, error: ValueError) -> NoReturn:
-        """Raise DataError for a line that is not JSON, with the most probable cause."""
-        text = self.decode_line(line, number).strip()
-        if not isinstance(error, json.JSONDecodeError):
-            self.refuse(f"the line cannot be read: {_problem_of_json(error)}", number)
-
-        # JSON that breaks off at the end of the line was probably written over several lines.
-        if error.pos >= len(error.doc.rstrip()) and text.startswith(("[", "{")):
-            hint = "" if text[0] == "{" else _ARRAY_HINT
-            self.refuse(f"the line ends inside a JSON value: write one object on each line{hint}", number)
-        problem = f"{_syntax_error(error)} near {excerpt(error.doc, error.pos)}"
-        self.refuse(f"the line is not JSON: {problem}; write one object on each line", number, error.pos + 1)
+        """Raise DataError for a line that is not JSON."""
+        self.decode_line(line, number)  # raises another error for a line that is not UTF-8
+        hint = _ARRAY_HINT if line.strip().startswith(b"[") else ""
+        problem = f"the line {_problem_of_json(error)}; write one object on each line{hint}"
+        self.refuse(problem, number, error.pos + 1 if isinstance(error, json.JSONDecodeError) else None)
 
 
 class JsonArraySource(FileSource):
@@ -268,28 +239,22 @@ class JsonArraySource(FileSource):
         text = b"".join(self.chunks(digest))
         try:
             value = loads(text) if text.strip(_BLANK) else []
-        except json.JSONDecodeError as error:
-            near = f" near {excerpt(error.doc, error.pos)}" if error.pos < len(error.doc) else ", but the file ends"
-            place = f"{self.label}, line {error.lineno}, column {error.colno}"
-            raise DataError(f"{place}: the file is not JSON: {clean(_syntax_error(error) + near, MAX_ERROR)}") from None
         except ValueError as error:
-            self.refuse(f"the file cannot be read: {_problem_of_json(error)}")
+            place = f", line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise DataError(f"{self.label}{place}: the file {clean(_problem_of_json(error), MAX_ERROR)}") from None
 
         if not isinstance(value, list):
             self.refuse(f"the file holds {kind(value)}: write one array of objects [{{…}}, …]")
         return value
 
 
-def _syntax_error(error: json.JSONDecodeError) -> str:
-    """Return the parser's message in lower case, without the words that lead to a position."""
-    text = error.msg.removesuffix(" at").removesuffix(" starting")
-    return text[:1].lower() + text[1:]
-
-
 def _problem_of_json(error: ValueError) -> str:
-    """Return a decoding error as a clause with its subject and advice: `the JSON is nested too deeply`."""
+    """Return the problem of a text as a clause without subject, with the text around the place of a syntax error."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg}: {error.doc[max(0, error.pos - 20) : error.pos + 20]!a}"
     # The limit is that of Python's int().
-    return "a whole number has more than 4,300 digits: write it as text" if "digits" in str(error) else str(error)
+    too_long = "digits" in str(error)
+    return f"cannot be read: {'a whole number has more than 4,300 digits; write it as text' if too_long else error}"
 
 
 # -- values of a row's columns with the type that the reader needs; other types raise an error of one line
@@ -340,33 +305,29 @@ def _kind_or_missing(value: object) -> str:
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Sidecar(Written, frozen=True, kw_only=True):
+class Sidecar(Written, frozen=True):
     """The YAML file with a data file's defaults; missing and null keys declare nothing."""
 
-    description: Name | None = None
-    id: Name | None = None
-    column_mapping: dict[str, str] | None = None
-    evaluators: list[Name] | None = None
+    column_mapping: dict[str, str] = msgspec.field(default_factory=dict)
+    evaluators: list[Name] = msgspec.field(default_factory=list)
     target: Name | None = None
     group_key: Name | None = None
     cluster: Name | None = None
     primary: Name | None = None
-    columns: dict[str, Any] | None = None
+    columns: dict[str, Any] = msgspec.field(default_factory=dict)
+    id: Name | None = None
     mode: Literal["tools", "text"] | None = None
     step_limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     include_input_log: bool | None = None
     format: Name | None = None
+    description: Name | None = None
 
 
 _TARGET = "target."
 """The beginning of the keys of a column mapping that name an endpoint's columns."""
 
-CONVERSATION_KEYS = ("mode", "step_limit", "include_input_log", "format")
-"""The keys that configure conversations: parameters of the conversation target."""
 
-
-@dataclass(frozen=True)
-class DatasetDefaults:
+class DatasetDefaults(Sidecar, frozen=True):
     """Defaults that a data set declares; options of the command or call override them.
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; its keys `target.messages`,
@@ -374,19 +335,16 @@ class DatasetDefaults:
     `id` names the column with the rows' ids (by default `id`). `evaluators` are plug-in names.
     `target` is an endpoint's name or file. Rows with equal values in the column `group_key` are answered in order.
     `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides.
-    `conversation` holds parameters of the conversation target. `columns` holds default values of columns for all rows.
+    `columns` holds default values of columns for all rows. The other fields are parameters of the conversation target.
     """
 
-    column_mapping: dict[str, str] = field(default_factory=dict)
-    evaluators: list[str] = field(default_factory=list)
-    target: str | None = None
-    group_key: str | None = None
-    cluster: str | None = None
-    primary: str | None = None
-    conversation: dict[str, JSON] = field(default_factory=dict)
-    columns: dict[str, JSON] = field(default_factory=dict)
-    id: str | None = None
-    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def conversation(self) -> dict[str, JSON]:
+        """The declared parameters of the conversation target."""
+        parameters = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
+        return {name: value for name, value in parameters.items() if value is not None}
 
     @property
     def target_mapping(self) -> dict[str, str]:
@@ -434,22 +392,19 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if document.value is None:
         return DatasetDefaults()
 
-    sidecar = read_as(document.value, Sidecar, document.where)
-    declared = {key: value for key, value in asdict(sidecar).items() if value is not None}
-    declared.pop("description", None)
+    value = document.value
+    if isinstance(value, dict):  # null declares nothing, but is reported for an unknown key
+        value = {key: item for key, item in value.items() if item is not None or key not in Sidecar.__struct_fields__}
 
-    conversation = {key: declared.pop(key) for key in CONVERSATION_KEYS if key in declared}
-    places = {key: document.where("column_mapping", key) for key in sidecar.column_mapping or {}}
-    return DatasetDefaults(**declared, conversation=conversation, places=places)
+    sidecar = read_as(value, Sidecar, document.where)
+    places = {key: document.where("column_mapping", key) for key in sidecar.column_mapping}
+    return DatasetDefaults(**asdict(sidecar), places=places)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
-    """Return defaults as the text of a data file's YAML file, without empty entries."""
+    """Return defaults as the text of a data file's YAML file, without empty entries and `places`."""
     import yaml
 
-    # The YAML file has the entries of the conversation at its top, and no `places`, which are for errors only.
-    fields = dataclasses.asdict(defaults)
-    conversation, _ = fields.pop("conversation"), fields.pop("places")
-    entries = {"description": description, **fields, **conversation}
+    entries = {"description": description, **asdict(replace(defaults, places={}, description=description))}
     declared = {key: value for key, value in entries.items() if value}
     return yaml.safe_dump(declared, sort_keys=False, allow_unicode=True, width=120)

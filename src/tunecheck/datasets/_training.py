@@ -25,9 +25,11 @@ An assistant's turn before any message of a user becomes no row, because nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tunecheck._json import JSON, dumps, loads, object_or_empty
 from tunecheck._messages import command_line, did_you_mean

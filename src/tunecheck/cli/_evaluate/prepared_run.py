@@ -33,6 +33,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from msgspec import structs
+
 from tunecheck import evaluation, plugins, results
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -524,11 +526,11 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     is_embedded = named is None and running.is_embedded(running.SIMULATED)
     label = "the embedded simulated endpoint" if is_embedded else f"endpoint {endpoint.name}"
 
-    defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
+    defaults = structs.replace(dataset.defaults, **options.conversation)
     dataset = dataset.with_defaults(defaults)
     if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
         evaluators = defaults.evaluators or ["multi_turn_state"]
-        dataset = dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+        dataset = dataset.with_defaults(structs.replace(defaults, target="conversation", evaluators=evaluators))
 
     return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
 
@@ -561,6 +563,6 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     # The quoted form also names columns with dots or blanks: `${data['answer v7']}`.
     quote = '"' if "'" in column else "'"
     mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
-    without_target = dataset.with_defaults(replace(dataset.defaults, target=None))
+    without_target = dataset.with_defaults(structs.replace(dataset.defaults, target=None))
 
     return AnswerSource(without_target, None, f"column {column}", mapping)
