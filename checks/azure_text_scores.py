@@ -29,7 +29,6 @@ def main(pairs: Path, verdicts: Path) -> None:
         "meteor": MeteorScoreEvaluator(),
         "meteor_flat": MeteorScoreEvaluator(alpha=0.5, beta=1.0, gamma=0.2, threshold=0.3),
         "f1_score": F1ScoreEvaluator(),
-        "rougeLsum": RougeScoreEvaluator("rougeLsum"),
         **{kind.value: RougeScoreEvaluator(kind, precision_threshold=0.6, recall_threshold=0.3) for kind in RougeType},
     }
     rows = [

@@ -35,12 +35,7 @@ OURS = {
     "meteor": MeteorScoreEvaluator(),
     "meteor_flat": MeteorScoreEvaluator(alpha=0.5, beta=1.0, gamma=0.2, threshold=0.3),
     "f1_score": F1ScoreEvaluator(),
-    "rougeLsum": RougeScoreEvaluator("rougeLsum"),
-    **{
-        kind.value: RougeScoreEvaluator(kind, precision_threshold=0.6, recall_threshold=0.3)
-        for kind in RougeType
-        if kind is not RougeType.ROUGE_LSUM
-    },
+    **{kind.value: RougeScoreEvaluator(kind, precision_threshold=0.6, recall_threshold=0.3) for kind in RougeType},
 }
 IDENTICAL = ["yes", "yes sir", "a b c", "今天天气很好", "привет мир как дела", "the", "", "!!!", " ", "\n"]
 Pair = tuple[str, str]

@@ -273,7 +273,9 @@ def public_keys(folder: Path) -> None:
 
 
 def rouge_types(folder: Path) -> None:
-    assert [str(each) for each in azure.RougeType][-2:] == ["rougeL", "rougeLsum"]
+    assert [str(each) for each in azure.RougeType][-2:] == ["rouge5", "rougeL"]
+    with pytest.raises(azure.EvaluationException, match="rougeL, not 'rougeLsum'"):
+        azure.RougeScoreEvaluator("rougeLsum")
 
 
 def own_prompts(folder: Path) -> None:

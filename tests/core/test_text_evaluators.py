@@ -106,8 +106,8 @@ def test_a_rouge_type_may_be_given_as_its_text() -> None:
     assert by_text["rouge"] == 0.5
 
 
-def test_an_unknown_rouge_type_says_which_there_are_and_what_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"rouge1, .*rougeLsum, not 'rougel'; did you mean 'rougeL'\?"):
+def test_an_unknown_rouge_type_says_which_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"rouge_type must be one of rouge1, .*rougeL, not 'rougel'"):
         RougeScoreEvaluator("rougel")
 
 
@@ -211,10 +211,8 @@ def test_what_is_neither_text_nor_call_is_refused_by_parameter_and_type(value: o
             BleuScoreEvaluator()(**arguments)
 
 
-def test_texts_that_would_keep_rouge_lsum_busy_for_minutes_are_refused() -> None:
+def test_long_texts_are_compared_by_rouge_l() -> None:
     text = "word " * 20_000
-    with pytest.raises(ValueError, match="too long"):
-        RougeScoreEvaluator("rougeLsum")(response=text, ground_truth=text)
     assert RougeScoreEvaluator("rougeL")(response=text, ground_truth=text)["rouge"] == 1.0
 
 
@@ -323,7 +321,7 @@ def test_meteor_is_nltks_with_our_wordnet(pair: tuple[Tokens, Tokens], alpha: fl
     assert meteor(reference, candidate, alpha=alpha, beta=beta, gamma=gamma) == theirs
 
 
-@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rouge4", "rouge5", "rougeL", "rougeLsum"])
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rouge4", "rouge5", "rougeL"])
 @given(
     texts=st.one_of(
         st.tuples(ascii_texts(), ascii_texts()),
@@ -340,8 +338,6 @@ def test_rouge_is_googles(kind: str, texts: tuple[str, str]) -> None:
 
 
 def rouge_of(kind: str, reference: str, candidate: str) -> rouge.RougeScore:
-    if kind == "rougeLsum":
-        return rouge.rouge_lsum(reference, candidate)
     wanted, given = rouge.rouge_tokens(reference), rouge.rouge_tokens(candidate)
     return rouge.rouge_l(wanted, given) if kind == "rougeL" else rouge.rouge_n(wanted, given, int(kind[-1]))
 

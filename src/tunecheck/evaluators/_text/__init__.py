@@ -21,16 +21,15 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum, StrEnum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, Verdict, verdict
 from tunecheck._json import JSON
-from tunecheck._messages import suggest_names
 from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric
 from tunecheck.evaluators._text.words import Tokens, stem, synonyms, tokens_of
@@ -256,7 +255,6 @@ _WORD = re.compile("[a-z0-9]+")
 _ARTICLES = re.compile(r"\b(?:an?|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _MIN_STEMMED = 4  # letters of a word, as in rouge-score
-_MAX_CELLS = 10_000_000  # pairs of words; beyond, rougeLsum takes minutes
 
 
 class RougeScore(NamedTuple):
@@ -291,54 +289,6 @@ def rouge_n(reference: list[str], candidate: list[str], order: int) -> RougeScor
     """Return the ROUGE-N score: the common n-grams of this order relative to the n-grams of each text."""
     ngrams, others = _ngrams(reference, order), _ngrams(candidate, order)
     return _rouge_score(_overlap(ngrams, others), len(ngrams), len(others))
-
-
-def rouge_lsum(reference: str, candidate: str) -> RougeScore:
-    """Return ROUGE-Lsum, where each line of the reference has a longest common subsequence with each candidate line.
-
-    A word of the reference counts if one of its line's subsequences contains it. A word that is repeated counts only
-    as many times as both texts have it, as in version 1.5.5 of the original script.
-
-    Raises:
-        ValueError: the texts are so long that the comparison would take minutes.
-    """
-    lines, other_lines = ([rouge_tokens(line) for line in text.split("\n")] for text in (reference, candidate))
-    words, others = [*chain.from_iterable(lines)], [*chain.from_iterable(other_lines)]
-    if len(words) * len(others) > _MAX_CELLS:
-        raise ValueError("the texts are too long for rougeLsum: set rouge_type to rougeL")
-
-    may_count = Counter(words) & Counter(others)  # how often each word may still count
-    total = may_count.total()
-
-    for line in lines:
-        positions = set(chain.from_iterable(_common_positions(line, other) for other in other_lines))
-        may_count -= Counter(line[position] for position in positions)
-    return _rouge_score(total - may_count.total(), len(words), len(others))
-
-
-def _common_positions(reference: list[str], candidate: list[str]) -> Iterator[int]:
-    """Yield the positions in the reference of the longest common subsequence, the last position first.
-
-    Of several such subsequences, choose the one that rouge-score chooses.
-    """
-    # The table of lengths for all beginnings of both texts, filled row by row.
-    lengths = [[0] * (len(candidate) + 1)]
-    for word in reference:
-        above, row = lengths[-1], [0]
-        for index, other in enumerate(candidate):
-            row.append(above[index] + 1 if word == other else max(above[index + 1], row[index]))
-        lengths.append(row)
-
-    # From the end back: where both ways have the same length, rouge-score leaves out a word of the reference.
-    end, other_end = len(reference), len(candidate)
-    while end and other_end:
-        if reference[end - 1] == candidate[other_end - 1]:
-            end, other_end = end - 1, other_end - 1
-            yield end
-        elif lengths[end][other_end - 1] > lengths[end - 1][other_end]:
-            other_end -= 1
-        else:
-            end -= 1
 
 
 def _rouge_score(common: int, reference_total: int, candidate_total: int) -> RougeScore:
@@ -510,10 +460,7 @@ class F1ScoreEvaluator(ScoreEvaluator):
 
 
 class RougeType(StrEnum):
-    """The unit of ROUGE: n-grams of one length, or the longest common subsequence of words.
-
-    `ROUGE_LSUM` compares line by line; Azure accepts only its text `rougeLsum`.
-    """
+    """The unit of ROUGE: n-grams of one length, or the longest common subsequence of words."""
 
     ROUGE_1 = "rouge1"
     ROUGE_2 = "rouge2"
@@ -521,7 +468,6 @@ class RougeType(StrEnum):
     ROUGE_4 = "rouge4"
     ROUGE_5 = "rouge5"
     ROUGE_L = "rougeL"
-    ROUGE_LSUM = "rougeLsum"
 
 
 class RougeScoreEvaluator(TextEvaluator):
@@ -544,7 +490,10 @@ class RougeScoreEvaluator(TextEvaluator):
         render_calls: bool = False,
     ) -> None:
         """Check the type and the thresholds. Only `f1_score_threshold` decides whether a row passes."""
-        self._type = _rouge_type(rouge_type)
+        value = getattr(rouge_type, "value", rouge_type)  # also of Azure's enum
+        if value not in [*RougeType]:
+            raise ConfigurationError(f"rouge_type must be one of {', '.join(RougeType)}, not {value!r}")
+        self._type = RougeType(value)
         self._thresholds = RougeScore(
             finite_number("precision_threshold", precision_threshold),
             finite_number("recall_threshold", recall_threshold),
@@ -560,8 +509,6 @@ class RougeScoreEvaluator(TextEvaluator):
 
     def _score(self, reference: str, candidate: str) -> RougeScore:
         """Return precision, recall and F1 by the chosen type of ROUGE."""
-        if self._type is RougeType.ROUGE_LSUM:
-            return rouge_lsum(reference, candidate)
         words, others = rouge_tokens(reference), rouge_tokens(candidate)
         if self._type is RougeType.ROUGE_L:
             return rouge_l(words, others)
@@ -579,21 +526,6 @@ class RougeScoreEvaluator(TextEvaluator):
             ("_threshold", [*self._thresholds]),
         )
         return {name + ending: value for ending, values in columns for name, value in zip(names, values, strict=True)}
-
-
-def _rouge_type(setting: object) -> RougeType:
-    """Convert the user's setting (a `RougeType`, Azure's enum or a text) to a `RougeType`.
-
-    Raises:
-        ConfigurationError: there is no such type.
-    """
-    value = setting.value if isinstance(setting, Enum) else setting
-    kinds = {kind.value: kind for kind in RougeType}
-    if isinstance(value, str) and value in kinds:
-        return kinds[value]
-
-    hint = suggest_names(str(value), kinds)
-    raise ConfigurationError(f"rouge_type must be one of {', '.join(kinds)}, not {value!r}{hint}")
 
 
 def finite_number(name: str, value: object) -> float:
