@@ -52,7 +52,7 @@ class Reading:
 
     `calls` are in the order of the value. `text` is the rest of the value, or the whole text if there is no call or a
     problem. `format` is the recognised wire format. If an announced call cannot be read, `problem` says why and `calls`
-    are the other calls that were read. `cause` is a code of codes.toml for a problem that is not the call's own fault:
+    are calls that were read before it. `cause` is a code of codes.toml for a problem that is not the call's own fault:
     `cut_off` or `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning inside the text
     also stays in `text`. Equality ignores `reasoning` and `cause`.
     """

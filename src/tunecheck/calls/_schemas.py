@@ -68,21 +68,6 @@ class FunctionDefinition:
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, dict) else ()
 
-    def fit(self, names: Set[str]) -> float:
-        """Return a score for arguments with these names: 1 for each known name, and −1 for each unknown one.
-
-        All missing required names together cost less than 1. The score finds the function of a call that has a number
-        in place of the name. For the required parameter `a` and the optional `b`:
-
-            {a} 1.0      {a, b} 2.0      {b} 0.5      {a, x} 0.0      {} -0.5
-        """
-        required = self.parameters.get("required")
-        needed = set(required if isinstance(required, list) else ())
-
-        known = names & set(self.parameter_names)
-        unknown = names - known
-        return len(known) - len(unknown) - len(needed - names) / (1 + len(needed))
-
     def check(self, arguments: Mapping[str, JSON]) -> SchemaCheck:
         """Validate a call's arguments against the schema of the parameters; without a schema, everything is valid.
 

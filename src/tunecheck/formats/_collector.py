@@ -148,28 +148,6 @@ class CallCollector:
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
-    def tool_of_number(self, number: str, arguments: JSON) -> str:
-        """Return the name of the tool that these arguments fit best, for a call with this number in place of the name.
-
-        With a single tool, return its name even if the arguments do not fit.
-
-        Raises:
-            UnreadableError: no tool fits, or several tools fit equally well.
-        """
-        keys = set(arguments) if isinstance(arguments, dict) else set[str]()
-        # A negative fit means that the arguments do not fit.
-        fits = {name: tool.fit(keys) for name in self.tools or () if (tool := self.definition(name))}
-        best_fit = max(fits.values(), default=0)
-        fitting = [name for name, fit in fits.items() if len(fits) == 1 or (fit == best_fit and fit >= 0)]
-
-        if len(fitting) != 1:
-            problem = "no tool fits its arguments" if self.tools else "the row's tools are unknown"
-            if fitting:
-                problem = f"{len(fitting)} tools fit its arguments equally well"
-            raise UnreadableError(f"a call has the number {quoted(number)} in place of a name, and {problem}")
-
-        return fitting[0]
-
     def empty_copy(self) -> "CallCollector":
         """Return an empty collector with the same tools."""
         return CallCollector(self.tools, strict=self.strict)

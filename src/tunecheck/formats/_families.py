@@ -9,8 +9,7 @@
 4. Later marks of other families are text.
 5. The text after a mark is read as one value, and its strings may contain any mark.
 
-A readable call must follow a mark. Other calls of the text count even if one cannot be read, and the reading then has
-the problem of the first unreadable one.
+A readable call must follow a mark. Otherwise, the reading has the calls before the mark and the problem.
 """
 
 import functools
@@ -22,7 +21,6 @@ from typing import Any
 
 import msgspec
 
-from tunecheck.calls._model import CutOffError, UnreadableError
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._profiles import Profile, TextShape, Thought
 from tunecheck.formats._shapes import AnyOf, GlaiveCalls, JsonCalls, NamedCalls, PythonCalls
@@ -179,21 +177,18 @@ def _mark_pattern(marks: tuple[str, ...]) -> re.Pattern[str]:
 
 # -- calls after marks
 
-_MOST_FAILURES = 20  # each may scan the rest of the text
-
 
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
 
     Raises:
-        UnreadableError: a mark is not followed by a readable call. The other calls are collected nevertheless.
+        UnreadableError: a mark is not followed by a readable call. The calls before it are collected.
     """
     call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
 
     position = 0  # where the search continues
     text_start = 0  # end of the last call or reasoning
     family: Profile | None = None
-    failures: list[UnreadableError] = []
     while found := call_marks.search(text, position):
         start, mark = found.start(), found[0]
 
@@ -214,9 +209,8 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             continue
 
         collector.add_text(text[text_start:start])
-        text_start = position = _take_calls(profile, text, start, mark, collector, failures)
-        if _stops_search(failures):
-            break
+        text_start = position = profile.take(text, start, mark, collector)
+        collector.spans.append((start, position))
 
         # From here on, only marks of the families that share the first mark are searched for.
         if not family:
@@ -224,40 +218,9 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             related_marks = (related for candidate in marks.profiles[mark] for related in candidate.marks)
             call_marks = _mark_pattern((*related_marks, *family.within))
 
-    if failures:
-        raise failures[0]
     if family:
         collector.add_text(text[text_start:])
     return family is not None
-
-
-def _take_calls(
-    profile: Profile, text: str, start: int, mark: str, collector: CallCollector, failures: list[UnreadableError]
-) -> int:
-    """Collect the calls after the mark at `start`, and add the errors of unreadable calls to `failures`.
-
-    Return the position from which to search for further marks.
-    """
-    while True:
-        collector.call_start = start
-
-        try:
-            position = profile.take(text, start, mark, collector)
-        except UnreadableError as error:
-            failures.append(error)
-            # The calls after an unreadable one count, too, if its end can be found.
-            following = profile.after_unreadable(text, mark, collector)
-            if following is None or _stops_search(failures):
-                return collector.call_start + 1
-            start, mark = following, ""
-        else:
-            collector.spans.append((start, position))
-            return position
-
-
-def _stops_search(failures: list[UnreadableError]) -> bool:
-    """Return whether to stop the search: the last unreadable call is cut off, or too many calls are unreadable."""
-    return bool(failures) and (isinstance(failures[-1], CutOffError) or len(failures) > _MOST_FAILURES)
 
 
 # -- reasoning

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from tunecheck._json import JSON, dumps, text_or_json
-from tunecheck.calls._model import CutOffError, FunctionCall, UnreadableError, find_close, place
+from tunecheck.calls._model import CutOffError, FunctionCall, UnreadableError, place
 from tunecheck.calls._schemas import type_of
 from tunecheck.formats._collector import CallCollector
 
@@ -116,16 +116,14 @@ class Profile:
             ^ start    ^ call_start   ^ following
                                     ^ position
 
-        If `mark` is empty, a call begins at `start` without a mark: the text has none, or the call follows an
-        unreadable one. Any number of calls may follow, and no closing mark is required.
-
-        `collector.call_start` is the start of the call that is being read. The caller sets it to `start`. If the call
-        is unreadable, `after_unreadable` searches for the next call from there.
+        If `mark` is empty, a call begins at `start` without a mark. Any number of calls may follow, and no closing mark
+        is required. `collector.call_start` is the start of the call that is being read.
 
         Raises:
             UnreadableError: no readable call follows.
         """
         collector.format = collector.format or self.name
+        collector.call_start = start
         call_start = self._call_start(text, start, mark)
         position = self.shape.read(text, call_start, mark, collector)
         # If a fence was opened before the call, its end is skipped, too.
@@ -144,22 +142,6 @@ class Profile:
 
             collector.call_start = following
             position = self.shape.read(text, following, mark, collector)
-
-    def after_unreadable(self, text: str, mark: str, collector: CallCollector) -> int | None:
-        """Return the start of the next call after the unreadable one at `collector.call_start`, or None without one.
-
-        `collector.call_start` is the position of the mark if its first call is unreadable, else the position of a
-        further call or of an object in a list. Only an object can be skipped, because its closing brace can be found.
-        """
-        call_start = collector.call_start
-        is_at_mark = text.startswith(mark, call_start)
-        call_start = self._call_start(text, call_start, mark) if is_at_mark else call_start
-
-        may_have_next = self.several or not is_at_mark
-        end = find_close(text, call_start) if may_have_next and text.startswith("{", call_start) else None
-
-        following = len(text) if end is None else past(_SEPARATOR, text, end)  # no call begins at the end of a text
-        return following if self.shape.begins(text, following, collector) else None
 
     def _call_start(self, text: str, start: int, mark: str) -> int:
         """Return where the first call of the mark at `start` begins: after the mark, or at the mark itself."""

@@ -208,34 +208,19 @@ class JsonCalls:
         if is_code or (not self.keyed and python.begins(text, position, collector)):
             return python.read(text, position, mark, collector)
 
-        position = skip_space(text, position)
-        if not text.startswith("[", position):
-            value, position = value_at(text, position, mark)
-            self._take(value, collector)
-            return position
-
-        position = skip_space(text, position + 1)
-        # Items are read one by one, so that the calls beside an unreadable one count.
-        while not text.startswith("]", position):
-            collector.call_start = position
-            value, end = literal_at(text, position)
-            self._take(value, collector)
-
-            position = skip_space(text, end)
-            if not text.startswith((",", "]"), position):
-                kind = UnreadableError if position < len(text) else CutOffError
-                raise kind(f"expected ',' or ']' at {place(text, position)}")
-            position = skip_space(text, position + 1) if text.startswith(",", position) else position
-        return position + 1
+        value, position = value_at(text, position, mark)
+        self._take(value, collector)
+        return position
 
     def _take(self, value: JSON, collector: CallCollector) -> None:
         """Add the calls in a value to the collector; refuse a value without a call (UnreadableError)."""
         if not self.keyed:
             take_named(value, collector)
-        elif not isinstance(value, dict):
-            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(value)}, not an object")
-        else:
-            for name, arguments in value.items():
+            return
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, dict):
+                raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
+            for name, arguments in item.items():
                 collector.add(collector.format, name, arguments)
 
 
@@ -308,8 +293,6 @@ class NamedCalls(HeadedCalls):
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"the call of {quoted(name)} has no arguments at {place(text, position)}")
 
-        # Some models write the number of the tool in place of its name.
-        name = collector.tool_of_number(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
         return past(self.last, text, position)
 
