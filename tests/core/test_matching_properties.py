@@ -72,18 +72,15 @@ def test_in_any_order_the_order_makes_no_difference(
     assert len(first.missing) + len(first.misnamed) == len(second.missing) + len(second.misnamed)
 
 
-@example(
-    [FunctionCall("g", {"b": 1}), *[FunctionCall("f")] * 4],
-    [FunctionCall("f", {"a": 1, "b": 1}), *[FunctionCall("f")] * 3, FunctionCall("f", {"a": 1, "b": 1.0})],
-    MatchPolicy(ordered=True),
-)
 @given(FEW_CALLS, FEW_CALLS, POLICIES)
 def test_missing_one_way_is_extra_the_other_way(one: Calls, other: Calls, policy: MatchPolicy) -> None:
     policy = replace(policy, relative_tolerance=0.0)  # which is relative to the expected number
     there, back = match_calls(one, other, policy), match_calls(other, one, policy)
     assert passes(there) == passes(back)
-    assert (len(there.missing), len(there.extra)) == (len(back.extra), len(back.missing))
-    assert (len(there.pairs), len(there.misnamed)) == (len(back.pairs), len(back.misnamed))
+    assert len(there.pairs) == len(back.pairs)
+    if not policy.ordered:  # in order, equally good pairings may leave different calls open
+        assert (len(there.missing), len(there.extra)) == (len(back.extra), len(back.missing))
+        assert len(there.misnamed) == len(back.misnamed)
 
 
 @given(FEW_CALLS, FEW_CALLS, POLICIES)

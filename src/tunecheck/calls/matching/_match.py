@@ -30,7 +30,7 @@ from itertools import islice
 from msgspec import UNSET
 
 from tunecheck._faults import MOST_VALUE, Fault, cut
-from tunecheck._json import JSON, canonical
+from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, as_value, bind_positional, tool_name
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 from tunecheck.calls.matching._kinds import closeness
@@ -43,7 +43,6 @@ from tunecheck.calls.matching._values import (
     align,
     assign,
     pair_equal,
-    transpose,
     unpaired,
 )
 
@@ -357,31 +356,16 @@ class _CallPairing:
 
         If there are too many calls for that, pair each call with the next one of its function, and add a note.
         """
-        # Rows are expected calls, and columns are actual ones. If `exchanged`, the search takes the actual calls as its
-        # rows, so that equally good pairings do not depend on which side is the expected one.
         rows, columns = len(self.expected), len(self.actual)
-        exchanged = self._actual_calls_come_first()
-
         if rows * columns > _MOST_PAIRS:
             self.notes.append(f"{rows} expected and {columns} actual calls are too many, so they were paired by name")
-            names, others = ([call.name for call in calls] for calls in (self.expected, self.actual))
-            return transpose(_pair_next_equal(others, names)) if exchanged else _pair_next_equal(names, others)
+            return _pair_next_equal([call.name for call in self.expected], [call.name for call in self.actual])
 
         costs = [
             [self._cost(row, column) if one.name == other.name else None for column, other in enumerate(self.actual)]
             for row, one in enumerate(self.expected)
         ]
-        return transpose(align([*zip(*costs, strict=True)])) if exchanged else align(costs)
-
-    def _actual_calls_come_first(self) -> bool:
-        """Return whether `_pair_in_order` takes the actual calls as the rows, and the expected ones as the columns.
-
-        Rows and columns differ if several pairings are equally good. The answer depends on the calls alone, so that
-        the same calls are paired if expected and actual calls are exchanged.
-        """
-        if len(self.expected) != len(self.actual):
-            return len(self.actual) < len(self.expected)
-        return [*map(_bytes_of, self.actual)] < [*map(_bytes_of, self.expected)]
+        return align(costs)
 
     def _pair_by_name(self) -> Positions:
         """Pair the calls that are still open (not paired) by function, in any order."""
@@ -489,14 +473,6 @@ def _value_cost(expected: JSON, actual: JSON) -> int:
     if isinstance(expected, str) and isinstance(actual, str):
         return _WRONG - int(_CLOSE * closeness(expected, actual))
     return _WRONG
-
-
-def _bytes_of(call: FunctionCall) -> bytes:
-    """Return the call as bytes that define an order among calls."""
-    try:
-        return canonical([call.name, call.arguments])
-    except TypeError:  # nested too deeply: it equals no other call, so its position does not matter
-        return b""
 
 
 def _pair_next_equal(names: Sequence[str], others: Sequence[str]) -> Positions:

@@ -524,7 +524,7 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
 
     rows, columns = len(costs), len(costs[0])
     if rows > columns:
-        return transpose(assign([*zip(*costs, strict=True)]))
+        return sorted((row, column) for column, row in assign([*zip(*costs, strict=True)]))
 
     # From here on, rows and columns count from 1. Column 0 has the row being placed, and a free column has row 0.
     row_of = [0] * (columns + 1)
@@ -540,11 +540,6 @@ def assign(costs: Sequence[Sequence[int]]) -> Positions:
             column = came_from[column]
 
     return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
-
-
-def transpose(positions: Positions) -> Positions:
-    """Return the pairs with both sides exchanged, by row."""
-    return sorted((row, column) for column, row in positions)
 
 
 def _shortest_path(
