@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import given, strategies as st
 from tests.matching_parts import call, matched, passes
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
