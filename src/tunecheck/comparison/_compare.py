@@ -302,12 +302,15 @@ def _run_comparison(
     """
     primary = next(metric for metric in metrics.values() if metric.primary)
     parts, causes, infos = parts_of(pair, primary), cause_changes(pair), (pair.base.info, pair.new.info)
+    pairs, clusters = pair.pairing.counts, pair.clusters
+    if clusters is not None:
+        pairs = replace(pairs, clusters=clusters.count, cluster=clusters.by)
     # Objections look beyond the primary metric: at slices, causes, other metrics, missing verdicts and cost.
     evidence = Evidence(pair, primary, parts, causes, *(names[info.id] for info in infos))
 
     return results.RunComparison(
         new=pair.new.info,
-        pairs=_pairing_counts(pair),
+        pairs=pairs,
         metrics=metrics,
         decision=evidence.decision(),
         # The notes of a run may be the base's, too.
@@ -317,22 +320,6 @@ def _run_comparison(
         part_metric=primary.name,
         parts=parts,
         figures=tuple(part for figures in plugins.figures() for part in figures.of_pair(pair, primary)),
-    )
-
-
-def _pairing_counts(pair: RunPair) -> results.Pairs:
-    """Return the counts and ids that describe how the rows of two runs were paired."""
-    pairing, clusters = pair.pairing, pair.clusters
-    base_ids, new_ids = pair.base.items.ids, pair.new.items.ids
-    return results.Pairs(
-        paired=len(pairing.base),
-        by_content=pairing.by_content,
-        by_id_alone=pairing.by_id_alone,
-        only_in_base=tuple(base_ids[item] for item in pairing.only_base),
-        only_in_new=tuple(new_ids[item] for item in pairing.only_new),
-        other_content=tuple(pairing.changed),
-        clusters=None if clusters is None else clusters.count,
-        cluster=None if clusters is None else clusters.by,
     )
 
 
@@ -372,13 +359,17 @@ def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
 
 
 def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
-    """Return the figures over all runs of each metric that every run tests, on rows with a number in every run."""
+    """Return the figures in all runs of each metric that every run tests, over the rows with a number in every run."""
     tested = comparisons[0].tested
     if len(comparisons) == 1:
         return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in tested]
     # A line of the history needs a figure in every run, so a metric that one run lacks has no history.
-    common = [metric for metric in tested if all(metric.name in other.metrics for other in comparisons)]
-    return [history_of(metric, runs) for metric in common]
+    histories = []
+    for metric in tested:
+        if all(metric.name in other.metrics for other in comparisons):
+            common = common_rows(metric, runs)
+            histories.append(results.History(metric.name, common.sides.kind, tuple(common.figures(runs.settings))))
+    return histories
 
 
 # -- the choice among several runs, and the history of their rows
@@ -387,22 +378,29 @@ def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list
 class CommonRows(msgspec.Struct, frozen=True):
     """The base's items with a number in every run; `scores` has the shape (items, runs).
 
-    `cluster_codes` has each item's cluster. `sides` describes the metric.
+    `cluster_codes` has each item's cluster. `sides` describes the metric. `labels` are counts of human labels that
+    correct the metric for its judge's errors in all runs; None if it is not corrected in all of them.
     """
 
     items: NDArray[numpy.int64]
     scores: Floats
     cluster_codes: Codes | None
     sides: measuring.PairedValues
+    labels: LabelCounts | None
 
-    def estimate(self, run: int, settings: measuring.ComparisonSettings) -> Estimate:
-        """Return the figure of the run at position `run` over these rows: a pass rate for verdicts, else a mean."""
-        values, sides, confidence = self.scores[:, run], self.sides, settings.confidence
-        if sides.verdicts:
-            return estimate_proportion(values, self.cluster_codes, confidence=confidence)
-        # Histories and rankings show these intervals without a test, so they get fewer resamples.
-        few = measuring.FEW_RESAMPLES
-        return estimate_mean(values, self.cluster_codes, bounds=sides.bounds, confidence=confidence, resamples=few)
+    def figures(self, settings: measuring.ComparisonSettings) -> list[Estimate]:
+        """Return each run's figure over these rows: a pass rate for verdicts, else a mean."""
+        codes, confidence, bounds = self.cluster_codes, settings.confidence, self.sides.bounds
+        if self.sides.verdicts:
+            found = [estimate_proportion(values, codes, confidence=confidence) for values in self.scores.T]
+        else:
+            # Histories and rankings show these intervals without a test, so they get fewer resamples.
+            few = measuring.FEW_RESAMPLES
+            found = [
+                estimate_mean(values, codes, bounds=bounds, confidence=confidence, resamples=few)
+                for values in self.scores.T
+            ]
+        return found if self.labels is None else [corrected_rate(figure, self.labels) for figure in found]
 
 
 def over_all_runs(key: str, runs: Runs) -> Floats:
@@ -419,33 +417,29 @@ def over_all_runs(key: str, runs: Runs) -> Floats:
     return scores
 
 
-def common_rows(key: str, runs: Runs) -> CommonRows:
+def common_rows(metric: results.MetricRef, runs: Runs) -> CommonRows:
     """Return the rows with a metric's number in every run, on which runs are ranked; there may be none."""
     # Means over different rows would differ for that reason alone, so all runs are ranked on the same rows.
-    scores = over_all_runs(key, runs)
+    scores, pairs = over_all_runs(metric.key, runs), runs.against_base.values()
     items = numpy.flatnonzero(~numpy.isnan(scores).any(axis=1))
-    all_sides = [pair.sides(key) for pair in runs.against_base.values()]
+    all_sides = [pair.sides(metric.key) for pair in pairs]
 
     # If a metric's kind is not the same in all pairs, the runs are compared by score.
     kind = all_sides[0].kind if len({sides.kind for sides in all_sides}) == 1 else "score"
     sides = replace(all_sides[0], kind=kind, averaged=any(sides.averaged for sides in all_sides))
 
     codes = None if runs.clusters is None else as_codes([runs.clusters.labels[item] for item in items.tolist()])
-    return CommonRows(items, scores[items], codes, sides)
-
-
-def judge_label_counts(metric: results.MetricRef, runs: Runs) -> LabelCounts | None:
-    """Return the label counts that correct a metric in all runs; None if it is not corrected in all of them."""
-    if all(pair.measured(metric).judge == "corrected" for pair in runs.against_base.values()):
+    labels = None
+    if all(pair.measured(metric).judge == "corrected" for pair in pairs):
         # Only runs with the base's judge are corrected, so all of them share its calibration: any run will do.
-        return labels_of(metric.evaluator, runs.base, runs.tables[-1])
-    return None
+        labels = labels_of(metric.evaluator, runs.base, runs.tables[-1])
+    return CommonRows(items, scores[items], codes, sides, labels)
 
 
-def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> list[results.Ranked]:
+def rank_runs(common: CommonRows, runs: Runs) -> list[results.Ranked]:
     """Return each run's figure over the `common` rows and its difference from the best other run, in the runs' order.
 
-    With counts of human `labels`, both are corrected for the judge's errors, which does not change the ranking.
+    With human labels, both are corrected for the judge's errors, which does not change the ranking.
     """
     settings, sides = runs.settings, common.sides
 
@@ -462,26 +456,15 @@ def rank_runs(common: CommonRows, runs: Runs, labels: LabelCounts | None) -> lis
 
     ranked = []
     # Back to the order of the runs: `standings` are in the order of their ids.
-    for position, table in enumerate(runs.tables):
+    for position, (table, value) in enumerate(zip(runs.tables, common.figures(settings), strict=True)):
         standing = standings[order.index(position)]
-        value = common.estimate(position, settings)
         ends, method = (standing.low, standing.high), "comparisons with the best"
         difference = Estimate(standing.difference, *ends, value.n, settings.confidence, method, clusters=value.clusters)
-        if labels is not None:
-            value, difference = corrected_rate(value, labels), corrected_difference(difference, labels)
+        if common.labels is not None:
+            difference = corrected_difference(difference, common.labels)
         ranked.append(results.Ranked(table.info.id, value, difference, standing.may_be_best))
 
     return ranked
-
-
-def history_of(metric: results.MetricComparison, runs: Runs) -> results.History:
-    """Return one metric's figure in each run, over the rows with a number in every run."""
-    common, labels = common_rows(metric.key, runs), judge_label_counts(metric, runs)
-    values = [common.estimate(position, runs.settings) for position in range(len(runs.tables))]
-    # A correction stretches all differences by the same factor, so the order stays.
-    if labels is not None:
-        values = [corrected_rate(rate, labels) for rate in values]
-    return results.History(metric.name, common.sides.kind, tuple(values))
 
 
 # The order of the list of rows: from the last outcome to the first, without rows that are always right.
@@ -606,10 +589,10 @@ def selection_of(runs: Runs, comparisons: Sequence[results.RunComparison]) -> re
         advice = "score the runs again with one judge (`tunecheck score RUN --judge NAME`)"
         raise ConfigurationError(f"{metric.name} was scored by different judges in these runs: {advice}")
 
-    common = common_rows(metric.key, runs)
+    common = common_rows(metric, runs)
     if not len(common.items):
         raise ConfigurationError(f"no row has a value of {metric.name} in every run: score all runs on the same rows")
-    sides, ranking = common.sides, rank_runs(common, runs, judge_label_counts(metric, runs))
+    sides, ranking = common.sides, rank_runs(common, runs)
 
     decision = best = choose_decision(comparisons)
     # With two runs there is no choice of a best run: the other run is the base.

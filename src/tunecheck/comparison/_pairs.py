@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 import numpy
@@ -26,10 +27,12 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison import _measuring as measuring
-from tunecheck.comparison._comparison import MetricComparison, MetricRef
+from tunecheck.comparison._comparison import MetricComparison, MetricRef, Pairs
 from tunecheck.comparison._judged import correct_judge_errors
 from tunecheck.results import NONE, Clusters, RunTable
 from tunecheck.statistics._estimates import Codes, as_codes
+
+T = TypeVar("T")
 
 PAIR_BY = ("content", "id")
 """`content` pairs rows with equal id and content, then rows with equal content; `id` pairs rows with equal ids."""
@@ -47,18 +50,12 @@ class NothingPairsError(ConfigurationError):
 class Pairing(msgspec.Struct, frozen=True):
     """The pairs of two runs: `base` and `new` have the two items of each pair, in the order of the base.
 
-    `only_base` and `only_new` are items without a partner. `by_content` counts pairs with different ids. `by_id_alone`
-    is True if contents should have been compared, but could not be; with `pair_by` "id" it is False. `changed` has
-    the ids that both runs have with different content.
+    `counts` says how they were paired, without clusters.
     """
 
     base: array[int]
     new: array[int]
-    only_base: Sequence[int]
-    only_new: Sequence[int]
-    changed: Sequence[str]
-    by_content: int = 0
-    by_id_alone: bool = False
+    counts: Pairs
 
 
 def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
@@ -79,63 +76,61 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     ids = base.items.ids
     if ids and ids == new.items.ids and (not contents or base.items.contents == new.items.contents):
         all_items = array("q", range(len(ids)))
-        return Pairing(all_items, all_items, [], [], [], by_id_alone=by_id_alone)
+        return Pairing(all_items, all_items, Pairs(len(ids), 0, by_id_alone, (), (), ()))
 
-    partners = dict(_matches(_items_with_keys(base, contents), _items_with_keys(new, contents)))
-    if contents and not partners and base.info.source != new.info.source and base.named and new.named:
-        # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells): contents cannot be compared.
-        partners = dict(_matches(_items_with_keys(base, contents=False), _items_with_keys(new, contents=False)))
-        by_id_alone = bool(partners)
-
+    partners: dict[int, int] = {}
     by_content = 0
     if contents:
-        unpaired = _unpaired(base.items.contents, partners), _unpaired(new.items.contents, partners.values())
-        matches = list(_matches(*unpaired))
-        partners.update(matches)
-        by_content = len(matches)
+        _match(
+            [*zip(ids, base.items.contents, strict=True)],
+            [*zip(new.items.ids, new.items.contents, strict=True)],
+            partners,
+        )
+        if not partners and base.info.source != new.info.source and base.named and new.named:
+            # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells), and so contents.
+            by_id_alone = _match(ids, new.items.ids, partners) > 0
+        by_content = _match(base.items.contents, new.items.contents, partners)
+    else:
+        _match(ids, new.items.ids, partners)
 
     # An empty comparison would look like a result, so it is an error with a remedy.
     if not partners:
         raise _nothing_pairs(base, new, contents)
 
-    only_base = [item for item, _ in _unpaired(base.items.ids, partners)]
-    only_new = [item for item, _ in _unpaired(new.items.ids, partners.values())]
-    only_new_ids = {new.items.ids[item] for item in only_new}
+    only_base = tuple(row_id for _, row_id in _unpaired(base.items.ids, partners))
+    only_new = tuple(row_id for _, row_id in _unpaired(new.items.ids, partners.values()))
     # The same id in both remainders: the data was edited between the runs.
-    changed = [ids[item] for item in only_base if ids[item] in only_new_ids]
+    in_both = set(only_base).intersection(only_new)
+    changed = tuple(row_id for row_id in only_base if row_id in in_both)
 
     base_items = array("q", sorted(partners))
     new_items = array("q", map(partners.__getitem__, base_items))
-    return Pairing(base_items, new_items, only_base, only_new, changed, by_content, by_id_alone)
+    counts = Pairs(len(partners), by_content, by_id_alone, only_base, only_new, changed)
+    return Pairing(base_items, new_items, counts)
 
 
-ItemsWithKeys = Iterable[tuple[int, object]]
-"""The numbers of items, each with the key by which it is paired."""
-
-
-def _items_with_keys(table: RunTable, contents: bool) -> ItemsWithKeys:
-    """Return each item's number with its key: its id, or with `contents` its id and content."""
-    ids = table.items.ids
-    return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
-
-
-def _unpaired(keys: Sequence[str], paired: Iterable[int]) -> ItemsWithKeys:
+def _unpaired(keys: Sequence[T], paired: Iterable[int]) -> list[tuple[int, T]]:
     """Return the items that are not among the `paired` ones, each with its key; `keys` has the keys of all items."""
     numbers = set(paired)
     return [(item, key) for item, key in enumerate(keys) if item not in numbers]
 
 
-def _matches(base: ItemsWithKeys, new: ItemsWithKeys) -> Iterator[tuple[int, int]]:
-    """Yield pairs of a base item and a new item with equal keys: the first of both, the second of both, and so on."""
+def _match(base_keys: Sequence[object], new_keys: Sequence[object], partners: dict[int, int]) -> int:
+    """Pair items without a partner by equal keys: the first of both, the second of both, and so on.
+
+    Add the new item of each pair to `partners` by the base's item; return the number of added pairs.
+    """
     waiting: defaultdict[object, list[int]] = defaultdict(list)
+    before = len(partners)
 
     # Reversed, so that `pop` returns the first item of a key.
-    for item, key in reversed([*new]):
+    for item, key in reversed(_unpaired(new_keys, partners.values())):
         waiting[key].append(item)
 
-    for item, key in base:
+    for item, key in _unpaired(base_keys, partners):
         if waiting.get(key):
-            yield item, waiting[key].pop()
+            partners[item] = waiting[key].pop()
+    return len(partners) - before
 
 
 def _nothing_pairs(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:

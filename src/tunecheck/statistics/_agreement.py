@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 
 import numpy
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_mean, is_constant
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
@@ -72,48 +73,21 @@ class Agreement:
         """Return Cohen's kappa with its asymptotic interval, limited to -1 and 1.
 
         Figures that are not defined are None, with a remark. Cohen, "A coefficient of agreement for nominal scales",
-        Educational and Psychological Measurement 20 (1960), 37-46; the variance (the form that does not assume a kappa
-        of 0): Fleiss, Cohen and Everitt, "Large sample standard errors of kappa and weighted kappa", Psychological
-        Bulletin 72 (1969), 323-327.
+        Educational and Psychological Measurement 20 (1960), 37-46.
         """
-        z = normal_quantile(confidence)
         if self.total == 0:
             return Kappa(None, None, None, None, "there are no rows to compare")
-
-        expected = sum(self.first[name] * self.second[name] for name in self.first)
         # Agreement by chance is then certain: 1 − e is 0, and kappa 0 / 0.
-        if expected == self.total**2:
+        if self.agreed == self.total and len(self.counts) == 1:
             return Kappa(None, None, None, None, f"not defined: both raters give every row {next(iter(self.first))!r}")
 
-        # Fractions instead of floats: (p − e) / (1 − e), both multiplied by the square of the total.
-        kappa = Fraction(self.agreed * self.total - expected, self.total**2 - expected)
-        error = math.sqrt(self._variance(kappa, Fraction(expected, self.total**2)))
+        weights = numpy.array([first == second for first, second in self.counts], dtype=float)
+        # The share of rows on which the other rater chose the class.
+        first_weights = numpy.array([self.second[first] for first, _ in self.counts]) / self.total
+        second_weights = numpy.array([self.first[second] for _, second in self.counts]) / self.total
 
-        value = float(kappa)
-        if error == 0:
-            remark = self._one_class() or "no interval: the asymptotic error is 0 at an extreme value of kappa"
-            return Kappa(value, None, None, error, remark)
-
-        # The asymptotic interval may go beyond the range of kappa.
-        low, high = max(-1.0, value - z * error), min(1.0, value + z * error)
-        return Kappa(value, low, high, error, self._one_class())
-
-    def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
-        """Return the variance of kappa, in exact arithmetic: full agreement has an error of exactly 0.
-
-        The formula is that of Fleiss, Cohen and Everitt (see `kappa`), in counts instead of shares.
-        """
-        rest, total = 1 - kappa, self.total
-        agreement_terms = disagreement_terms = Fraction(0)
-        # Cells on the diagonal are rows on which both agree; all others are disagreements.
-        for (by_first, by_second), count in self.counts.items():
-            if by_first == by_second:
-                agreement_terms += count * (1 - rest * (self.first[by_first] + self.second[by_first]) / total) ** 2
-            else:
-                disagreement_terms += count * Fraction(self.second[by_first] + self.first[by_second], total) ** 2
-
-        spread = (agreement_terms + rest**2 * disagreement_terms) / total - (kappa - expected * rest) ** 2
-        return spread / (total * (1 - expected) ** 2)
+        kappa = _kappa(weights, first_weights, second_weights, numpy.array([*self.counts.values()]), confidence)
+        return replace(kappa, remark=self._one_class() or kappa.remark)
 
     def _one_class(self) -> str | None:
         """Return a remark if a rater uses only one class, else None."""
@@ -123,10 +97,39 @@ class Agreement:
         return None
 
 
+def _kappa(
+    weights: Floats, first_weights: Floats, second_weights: Floats, counts: NDArray[numpy.int64], confidence: float
+) -> Kappa:
+    """Return weighted kappa and its asymptotic interval, limited to -1 and 1.
+
+    `counts` has the number of rows with each pair of classes or scores, and `weights` how far they agree, from 0 to 1.
+    `first_weights` has the mean weight of the first rater's class against all classes of the second rater, and
+    `second_weights` the reverse.
+
+    The variance is the form that does not assume a kappa of 0: Fleiss, Cohen and Everitt, "Large sample standard errors
+    of kappa and weighted kappa", Psychological Bulletin 72 (1969), 323-327.
+    """
+    total = int(counts.sum())
+    expected = float(counts @ first_weights) / total
+    value = (float(counts @ weights) / total - expected) / (1 - expected)
+
+    rest = 1 - value
+    squares = float(counts @ (weights - (first_weights + second_weights) * rest) ** 2) / total
+    spread = squares - (value - expected * rest) ** 2
+    # The spread is 0 for full agreement and at some other extremes, but for rounding errors.
+    if spread < _ROUNDING:
+        return Kappa(value, None, None, 0.0, "no interval: the estimated error is 0")
+
+    error = math.sqrt(spread / total) / (1 - expected)
+    half = normal_quantile(confidence) * error
+    return Kappa(value, max(-1.0, value - half), min(1.0, value + half), error)
+
+
 # -- agreement of scores
 
 
 _CONSTANT = "one rater gives every row the same score"
+_ROUNDING = 1e-12
 _FOLDS, _FEWEST = 10, 20  # folds of the cross-validation, and rows for at least two in each fold
 _MOST_THRESHOLDS = 200  # each is compared with all rows at once, so more would need more memory
 
@@ -157,11 +160,10 @@ def score_agreement(pairs: Pairs, confidence: float = CONFIDENCE) -> ScoreAgreem
 def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Kappa:
     """Return kappa with quadratic weights and its interval: a disagreement counts by its squared difference.
 
-    Cohen, "Weighted kappa", Psychological Bulletin 70 (1968), 213-220; the variance as in `Agreement.kappa`.
-    Differences are those of the scores, not of their ranks.
+    Cohen, "Weighted kappa", Psychological Bulletin 70 (1968), 213-220; the variance as in `_kappa`. Differences are
+    those of the scores, not of their ranks.
     """
-    z, n = normal_quantile(confidence), len(first)
-    if not n:
+    if not len(first):
         return Kappa(None, None, None, None, "there are no rows to compare")
 
     widest = max(float(side.max()) for side in (first, second)) - min(float(side.min()) for side in (first, second))
@@ -177,18 +179,7 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     # The mean weight of each score against all scores of the other rater.
     first_weights = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
     second_weights = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
-
-    expected = float(first_weights.mean())
-    value = float((weights.mean() - expected) / (1 - expected))
-
-    rest = 1 - value
-    spread = ((weights - (first_weights + second_weights) * rest) ** 2).mean() - (value - expected * rest) ** 2
-    # The spread is 0 for full agreement; rounding may make it negative.
-    error = math.sqrt(max(0.0, float(spread)) / n) / (1 - expected)
-
-    if not error:
-        return Kappa(value, None, None, error, "no interval: the estimated error is 0")
-    return Kappa(value, max(-1.0, value - z * error), min(1.0, value + z * error), error)
+    return _kappa(weights, first_weights, second_weights, numpy.ones(len(first), dtype=int), confidence)
 
 
 def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
@@ -202,10 +193,7 @@ def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -
         remark = _CONSTANT if n else "there are no rows to compare"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
 
-    deviations = [side - side.mean() for side in (first, second)]
-    sizes = [float(numpy.sqrt(deviation @ deviation)) for deviation in deviations]
-    # Rounding may give 1.0000000000000002.
-    value = min(1.0, max(-1.0, float(deviations[0] @ deviations[1]) / (sizes[0] * sizes[1])))
+    value = float(numpy.corrcoef(first, second)[0, 1])
 
     # The standard error 1 / √(n − 3) needs four rows, and ±1 has no finite z.
     if n < 4 or abs(value) == 1:
