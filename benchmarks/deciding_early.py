@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tunecheck import decide_early
 from tunecheck.statistics._decisions import non_inferiority
 from tunecheck.statistics._paired import paired_binary
-from tunecheck.statistics._results import PairedBinary
+from tunecheck.statistics._results import Paired
 
 CHECKPOINTS, ROWS, ORDERS = 71, 1_240, 20
 CATEGORIES = (400, 200, 200, 200, 240)
@@ -78,17 +78,17 @@ class Tally:
             if random.random() < MARGIN_SHARE:
                 self._no_worse(pairs, complete)
 
-    def _better_or_worse(self, pairs: list[tuple[float, float]], complete: PairedBinary) -> None:
+    def _better_or_worse(self, pairs: list[tuple[float, float]], complete: Paired) -> None:
         decided = decide_early(pairs)
         if complete.p_value is not None and complete.p_value < 0.05:
             self.clear += 1
             self.taken += decided.pairs / ROWS
-            self.wrong += decided.outcome == ("worse" if complete.c > complete.b else "better")
+            self.wrong += decided.outcome == ("worse" if (complete.difference.value or 0) > 0 else "better")
         else:
             self.others += 1
             self.false += decided.outcome != "undecided"
 
-    def _no_worse(self, pairs: list[tuple[float, float]], complete: PairedBinary) -> None:
+    def _no_worse(self, pairs: list[tuple[float, float]], complete: Paired) -> None:
         within = decide_early(pairs, margin=MARGIN)
         if non_inferiority(complete.difference, MARGIN).shown:
             self.kept += 1

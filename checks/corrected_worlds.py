@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy
 from numpy.typing import NDArray
 
-from tunecheck.statistics._corrected import _prediction_powered_rate, _rogan_gladen_rate, _score, limits_under
+from tunecheck.statistics._corrected import JudgedRows
 from tunecheck.statistics._results import CONFIDENCE, normal_quantile
 
 JUDGES = ((0.6, 0.99), (0.65, 0.75), (0.8, 0.95), (0.92, 0.8), (0.97, 0.97), (0.99, 0.6))
@@ -37,12 +37,11 @@ def draws(
 
 def coverage(counts: Floats, passed: Floats, share: float, *, shared: bool) -> tuple[float, float]:
     """The share of intervals that hold the truth, and of draws that have none."""
-    value = _prediction_powered_rate(passed, ROWS, counts)[0] if shared else _rogan_gladen_rate(passed / ROWS, counts)
+    value = JudgedRows(passed, ROWS, counts, shared).estimate()
     defined = ~numpy.isnan(value)
-    counts, passed, value = counts[:, defined], passed[defined], numpy.clip(value[defined], 1e-12, 1 - 1e-12)
-    truth = numpy.full(len(passed), share)
-    of_truth, of_value = (_score(at, passed, ROWS - passed, counts, shared=shared) for at in (truth, value))
-    limits = limits_under(truth, passed, ROWS, counts, CONFIDENCE, shared=shared, draws=_DRAWS)
+    judged, truth = JudgedRows(passed[defined], ROWS, counts[:, defined], shared), numpy.full(defined.sum(), share)
+    of_truth, of_value = judged.statistic(truth), judged.statistic(value[defined])
+    limits = judged.limits(truth, CONFIDENCE, draws=_DRAWS)
     return float((of_truth - of_value <= limits).mean()), float(1 - defined.mean())
 
 

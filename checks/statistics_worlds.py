@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from tunecheck.statistics._paired import paired_binary, paired_scores
-from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
+from tunecheck.statistics._results import Estimate, Paired
 
 __all__ = ["FAR", "World", "binary", "clustered_binary", "clustered_scores", "scores", "watched"]
 
@@ -49,7 +49,7 @@ class World:
             own[takes] = shared[takes]
         return own[:, 0], own[:, 1]
 
-    def compare(self, random: Random, resamples: int, *, clustered: bool = True) -> PairedBinary | PairedScores:
+    def compare(self, random: Random, resamples: int, *, clustered: bool = True) -> Paired:
         """One draw, compared."""
         base, new = self.draw(random)
         labels = None
@@ -149,7 +149,7 @@ def _holds(estimate: Estimate, truth: float) -> bool:
     return estimate.low is not None and estimate.high is not None and estimate.low <= truth <= estimate.high
 
 
-def _p_values(found: PairedBinary | PairedScores) -> Iterator[tuple[str, float]]:
+def _p_values(found: Paired) -> Iterator[tuple[str, float]]:
     given = {"exact": found.p_exact, "mid-p": found.p_value}
     for name, p_value in given.items():
         if p_value is not None:

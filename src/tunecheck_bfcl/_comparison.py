@@ -53,7 +53,7 @@ def paired_weighted(
     *,
     confidence: float = statistics.CONFIDENCE,
     seed: int = 0,
-) -> statistics.PairedScores:
+) -> statistics.Paired:
     """Return the weighted sum of the parts' means in both runs, and the difference of the sums.
 
     Intervals use Student's t and the standard error of stratified samples (Cochran, "Sampling Techniques", 1977,
@@ -453,7 +453,7 @@ class LeaderboardFigures:
 
 def _weighted_scores(
     pair: RunPair, sides: PairedValues, categories: list[str], weights: Mapping[str, Fraction]
-) -> statistics.PairedScores:
+) -> statistics.Paired:
     """Return both runs' weighted mean over the categories in `weights`, with the difference."""
     part_numbers = {category: number for number, category in enumerate(weights)}
     rows = sides.both & numpy.array([category in part_numbers for category in categories])

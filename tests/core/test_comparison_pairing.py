@@ -227,13 +227,6 @@ def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
             decide(base, base)
 
 
-def test_a_run_with_a_limit_is_noted_because_it_may_be_the_newest_of_its_name_by_mistake(tmp_path: Path) -> None:
-    rows, commands = [("1", "x", True)], ({"limit": 1}, {"bfcl_run": {"limit": 1}})
-    runs = [run(tmp_path, name, rows, command=command) for name, command in zip("ab", commands, strict=True)]
-    noted = [note for note in compare(*runs).notes if "--limit 1" in note]
-    assert [note.partition(" ")[0] for note in noted] == [folder.name for folder in runs]
-
-
 def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:
     base = run(tmp_path, "a", [("1", "x", True)])
     new = run(tmp_path, "b", [("1", "x", True)], status="interrupted")

@@ -155,7 +155,9 @@ def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
 
 def test_a_negative_margin_is_refused(tmp_path: Path) -> None:
     runs = [passes(tmp_path, name, [True] * 12) for name in "ab"]
-    with pytest.raises(ConfigurationError, match="guard 'match': the margin must be a finite number of 0 or more, not"):
+    with pytest.raises(
+        ConfigurationError, match="the margin of guard 'match' must be a finite number of 0 or more, not"
+    ):
         select(*runs, guards={"match": -0.1})
 
 
@@ -207,7 +209,7 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     assert found.decision.difference[1] == pytest.approx(0.6)
     assert found.rows_over_runs is not None
     assert found.rows_over_runs.counts["fixed"] == 30
-    assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
+    assert compare(*runs, metrics="match[domain=order]").metric("match[domain=order]").verdict == "worse"
     with pytest.raises(ConfigurationError, match=r"the runs have no slice \[town=x\]"):
         select(*runs, metric="match[town=x]")
     with pytest.raises(ConfigurationError, match=r"no row of the slice .*domain=x.* is in both runs"):

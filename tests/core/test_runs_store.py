@@ -92,7 +92,7 @@ def test_a_run_that_is_not_there_has_the_nearest_names(tmp_path: Path, ending: s
 
 def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    problem = r"^the folder .*data has no run\.json, so it is not a run: name another folder$"
+    problem = r"^\S*data has no run\.json, so it is not a run: name a run's folder or id \(`compare` also reads"
     with pytest.raises(ConfigurationError, match=problem):
         find_run(tmp_path / "data", tmp_path / "eval_results")
 

@@ -14,7 +14,7 @@ from tests.tables import cases
 from tunecheck.statistics import (
     Estimate,
     LabelCounts,
-    PairedBinary,
+    Paired,
     as_floats,
     corrected_difference,
     correlation,
@@ -42,7 +42,7 @@ from tunecheck.statistics import (
 Z = statistics.NormalDist().inv_cdf(0.975)
 
 
-def verdicts(b: int, c: int, n: int) -> PairedBinary:
+def verdicts(b: int, c: int, n: int) -> Paired:
     return paired_binary([1] * b + [0] * (n - b), [0] * b + [1] * c + [0] * (n - b - c))
 
 
@@ -77,7 +77,7 @@ def test_the_standard_error_of_a_share_is_the_usual_one() -> None:
 @cases("statistics")
 def test_published_verdict_tables(b: int, c: int, n: int, exact: float, mid: float, low: float, high: float) -> None:
     found = verdicts(b, c, n)
-    assert (found.p_exact, found.p_mid) == pytest.approx((exact, mid), abs=5e-5)
+    assert (found.p_exact, found.p_value) == pytest.approx((exact, mid), abs=5e-5)
     assert (found.difference.low, found.difference.high) == pytest.approx((low, high), abs=5e-4)
     assert found.difference.value == (c - b) / n
 
@@ -107,7 +107,7 @@ def test_flipping_clusters_counted_by_hand() -> None:
     # Conversations that gained 3, 2 and 1 rows: of the eight sums only 6 and −6 are as large.
     base = [0, 0, 0, 0, 0, 0, 1]
     found = paired_binary(base, [1, 1, 1, 1, 1, 1, 1], ["a", "a", "a", "b", "b", "c", "c"])
-    assert (found.p_exact, found.p_mid, found.clusters) == (2 / 8, 1 / 8, 3)
+    assert (found.p_exact, found.p_value, found.clusters) == (2 / 8, 1 / 8, 3)
 
 
 def test_a_comparison_names_the_methods_of_its_figures() -> None:

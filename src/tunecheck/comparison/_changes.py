@@ -27,7 +27,7 @@ from tunecheck.comparison._comparison import CauseChange, MetricComparison, Part
 from tunecheck.comparison._pairs import RunPair
 from tunecheck.pipeline._finished_rows import RecordedVerdict, VerdictReader
 from tunecheck.results import ResultsFile, RunTable
-from tunecheck.statistics import PairedBinary, PairedScores, mcnemar, smallest_difference
+from tunecheck.statistics import Paired, mcnemar, smallest_difference
 
 _LONGEST_REASON = 2_000  # characters
 _MOST_FAULTS = 50  # of one row
@@ -259,9 +259,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def part_of(
-    column: str, value: str, statistics: PairedBinary | PairedScores, title: str = "", *, named: bool = True
-) -> Part:
+def part_of(column: str, value: str, statistics: Paired, title: str = "", *, named: bool = True) -> Part:
     """Return a slice with its statistics, without a verdict.
 
     `title` is the heading of a plug-in's figures, "" for a slice. `named`: the run was grouped by the column.
@@ -278,17 +276,15 @@ def part_of(
 def with_verdicts(parts: Sequence[Part], higher_is_better: bool) -> Iterator[Part]:
     """Yield a column's slices, or a plug-in's figures, with corrected p-values and verdicts.
 
-    A plug-in's figure `overall` comes first and is tested by itself.
+    A plug-in's figure `overall` is tested by itself.
     """
     # Only figures of plug-ins have a title; a slice may have any value.
-    overall = [part for part in parts if part.title and part.value == "overall"]
-    others = [part for part in parts if not part.title or part.value != "overall"]
+    are_overall = [part.value == "overall" and bool(part.title) for part in parts]
     # A figure over everything is no slice, so it neither weakens their tests nor is weakened by them.
-    for family in (overall, others):
-        adjusted = measuring.correct_by_holm([(part.p_value, part.moved) for part in family])
-        for part, p_value in zip(family, adjusted, strict=True):
-            verdict = measuring.shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
-            yield replace(part, p_adjusted=p_value, verdict=verdict)
+    adjusted = measuring.correct_by_holm([(part.p_value, part.moved) for part in parts], are_overall)
+    for part, p_value in zip(parts, adjusted, strict=True):
+        verdict = measuring.shown_verdict(part.difference, p_value, higher_is_better=higher_is_better)
+        yield replace(part, p_adjusted=p_value, verdict=verdict)
 
 
 _NOTHING: frozenset[str] = frozenset()

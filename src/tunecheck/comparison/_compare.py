@@ -115,8 +115,7 @@ def open_runs(runs: Sequence[RunLike], results_dir: Path, settings: measuring.Co
 
     simulated = [*dict.fromkeys(table.info.id for table in tables if table.info.simulated)]
     if simulated and not settings.allow_simulated:
-        runs_text = ", ".join(simulated[:2]) + (f" and {len(simulated) - 2} more" if len(simulated) > 2 else "")
-        problem = f"the answers of {runs_text} are simulated, so a comparison says nothing about a model"
+        problem = f"the answers of {', '.join(simulated)} are simulated, so a comparison says nothing about a model"
         raise ConfigurationError(f"{problem}: give {ALLOW_SIMULATED} to compare anyway")
     return tables
 
@@ -126,14 +125,12 @@ def _check_settings(settings: measuring.ComparisonSettings) -> None:
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {settings.confidence!r}")
 
-    if settings.margin is not None and not 0 <= settings.margin < math.inf:
-        raise ConfigurationError(f"margin must be a finite number of 0 or more, not {settings.margin!r}")
+    margins = {f"the margin of guard {name!r}": margin for name, margin in settings.guards.items()}
+    for name, margin in {"margin": settings.margin or 0, **margins}.items():
+        if not 0 <= margin < math.inf:
+            raise ConfigurationError(f"{name} must be a finite number of 0 or more, not {margin!r}")
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows (the most rows that a list shows) must be 0 or more, not {settings.rows!r}")
-
-    for name, margin in settings.guards.items():
-        if not 0 <= margin < math.inf:
-            raise ConfigurationError(f"guard {name!r}: the margin must be a finite number of 0 or more, not {margin!r}")
 
     given = settings.pair_by
     if given not in PAIR_BY:
@@ -278,7 +275,9 @@ def _against_base(runs: Runs) -> list[results.RunComparison]:
 
     # Figures of all runs come first: the correction for several tests needs the p-values of all of them.
     tested = [metric for metrics in measured for metric in metrics if metric.tested]
-    adjusted = iter(measuring.corrected_by_family(tested))
+    # The primary metric decides and was chosen beforehand, so other metrics do not weaken its test.
+    tests, families = [(metric.p_value, metric.moved) for metric in tested], [metric.primary for metric in tested]
+    adjusted = iter(measuring.correct_by_holm(tests, families))
 
     # The loops pass the tested metrics in the order of `tested`, so each takes the next corrected p-value.
     comparisons = []

@@ -32,7 +32,6 @@ from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
 from tunecheck.pipeline._results import RowState
 from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_runs
-from tunecheck.statistics import Floats
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
@@ -217,7 +216,8 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         worst, best = bounds if column.higher_is_better else bounds[::-1]
         if margin is not None and margin >= abs(best - worst):
             raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller margin")
-        tests.append(_MetricTest(name, column, item_values(base, column.name), worst, best - worst, question))
+        base_scores = (item_values(base, column.name) - worst) / (best - worst)
+        tests.append(_MetricTest(name, column, base_scores.tolist(), worst, best - worst, question))
 
     return tests
 
@@ -229,17 +229,17 @@ def _refusal(base: RunTable, problem: str) -> ConfigurationError:
 
 @dataclass
 class _MetricTest:
-    """The test of one metric, with the base's value of each item.
+    """The test of one metric, with the base's score of each item; NaN if it has none.
 
-    The test takes scores from 0 (the worst value) to 1; `span` is the best value less the worst one. `outcome` is final
-    once it is no longer undecided, although later units still add to the figures.
+    Scores range from 0 (the worst value) to 1; `span` is the best value less the worst one. `outcome` is final once it
+    is no longer undecided, although later units still add to the figures.
 
     Example: for marks from 1 to 5, lower is better, `worst` is 5 and `span` −4. The mark 2 has the score 0.75.
     """
 
     name: str
     column: MetricColumn
-    base_values: Floats
+    base_scores: Sequence[float]
     worst: float
     span: float
     question: Question
@@ -253,15 +253,14 @@ class _MetricTest:
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
         """Create the test for all units of the run; each unit lists the base's items, None for rows that it lacks."""
-        scores_by_unit = [[self._base_score(item) for item in unit] for unit in units]
-
+        known = [[item for item in unit if item is not None and self._has_score(item)] for unit in units]
         # The number of pairs of the complete run: one for each unit in which the base has a score.
-        known = [score for scores in scores_by_unit for score in scores if score is not None]
-        total = sum(any(score is not None for score in scores) for scores in scores_by_unit)
+        total = sum(map(bool, known))
 
         # The mean of several rows lies between pass and fail, even if each row passes or fails.
         single_rows = max(map(len, units)) == 1
-        verdicts = self._has_verdicts and single_rows and all(score in (0, 1) for score in known)
+        verdicts = self._has_verdicts and single_rows
+        verdicts = verdicts and all(self.base_scores[item] in (0, 1) for unit in known for item in unit)
 
         margin = None if self.question.margin is None else self.question.margin / abs(self.span)
         self.test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
@@ -275,8 +274,7 @@ class _MetricTest:
         Raises:
             RunError: a number is outside the metric's declared range.
         """
-        base_scores = [(self._base_score(item), state) for item, state in unit]
-        with_base = [(base, self._new_score(state)) for base, state in base_scores if base is not None]
+        with_base = [(self.base_scores[item], self._new_score(state)) for item, state in unit if self._has_score(item)]
         pairs = [(base, new) for base, new in with_base if new is not None]
 
         # A pair has the mean of the same rows on both sides; otherwise rows that one side lacks would be a difference.
@@ -286,11 +284,8 @@ class _MetricTest:
         elif with_base:
             self.test.skip()  # `begin` counted a pair for this unit
 
-    def _base_score(self, item: int | None) -> float | None:
-        """Return the base's score of an item, from 0 to 1; None if it has none."""
-        if item is None or math.isnan(self.base_values[item]):
-            return None
-        return (float(self.base_values[item]) - self.worst) / self.span
+    def _has_score(self, item: int) -> bool:
+        return not math.isnan(self.base_scores[item])
 
     def _new_score(self, state: RowState) -> float | None:
         """Return the new run's score of a row, from 0 to 1; None if the evaluator failed or gave no verdict or number.

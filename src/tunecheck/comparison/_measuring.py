@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from tunecheck._errors import ConfigurationError
@@ -35,7 +35,7 @@ from tunecheck.comparison._comparison import Counts, MetricComparison, MetricRef
 from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
-from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, PairedBinary, PairedScores
+from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, Paired
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
 from tunecheck.statistics._estimates import RESAMPLES
 from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
@@ -177,12 +177,8 @@ def measure(
     if decided is not None:
         paired = _with_early_decision(paired, decided)
 
-    binary = paired if isinstance(paired, PairedBinary) else None
     result = MetricComparison(
-        name=chosen.name,
-        key=chosen.key,
-        evaluator=chosen.evaluator,
-        tested=chosen.tested,
+        **asdict(chosen),
         kind=sides.kind,
         higher_is_better=sides.higher_is_better,
         base=paired.base,
@@ -191,8 +187,8 @@ def measure(
         base_rows=Counts(*base.evaluators[chosen.evaluator].counts()),
         new_rows=Counts(*new.evaluators[chosen.evaluator].counts()),
         one_sided=OneSided(_count_alone(sides.base, both), _count_alone(sides.new, both)),
-        b=None if binary is None else binary.b,
-        c=None if binary is None else binary.c,
+        b=paired.b,
+        c=paired.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
     )
     if not chosen.tested:
@@ -210,7 +206,7 @@ def measure(
         result,
         p_value=paired.p_value,
         p_exact=paired.p_exact,
-        p_mid=None if binary is None else binary.p_mid,
+        p_mid=None if paired.b is None or decided is not None else paired.p_value,
         test=paired.test,
         smallest_difference=smallest_difference(paired),
         non_inferiority=within_margin,
@@ -224,7 +220,7 @@ def _count_alone(values: Floats, both: Mask) -> int:
 
 def compare_pairs(
     sides: PairedValues, mask: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
-) -> PairedBinary | PairedScores:
+) -> Paired:
     """Return the statistics of the pairs in a mask, which all have a number in both runs.
 
     Metrics that are not `tested` get fewer bootstrap samples and only one sign flip. `most_draws` replaces both
@@ -259,15 +255,14 @@ def early_decision(key: str, base: RunTable, new: RunTable, confidence: float) -
     return next((metric for metric in stopped.metrics if metric.key == key), None)
 
 
-def _with_early_decision(paired: PairedBinary | PairedScores, decided: DecidedMetric) -> PairedBinary | PairedScores:
+def _with_early_decision(paired: Paired, decided: DecidedMetric) -> Paired:
     """Return the statistics with the interval, p-value and test of an early decision, valid at any stopping time."""
     difference = replace(
         paired.difference, value=decided.difference, low=decided.low, high=decided.high, method=ANY_STOPPING
     )
 
     # There is no exact or mid-p variant of a test that is valid at any stopping time.
-    paired = replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
-    return replace(paired, p_mid=None) if isinstance(paired, PairedBinary) else paired
+    return replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
 
 
 def rows_needed(metric: MetricComparison, margin: float) -> int | None:
@@ -313,33 +308,25 @@ def add_verdict(
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
-def correct_by_holm(tests: Sequence[tuple[float | None, bool]]) -> list[float | None]:
+def correct_by_holm(
+    tests: Sequence[tuple[float | None, bool]], families: Sequence[bool] | None = None
+) -> list[float | None]:
     """Return p-values after Holm's correction, in order; `tests` pairs each p-value with whether any row changed.
 
     Tests without a changed row keep their p-value and are not counted, because it can only be 1: Tarone, "A modified
-    Bonferroni method for discrete data", Biometrics 46 (1990), 515-522.
-    """
-    corrected = holm([p_value if moved else None for p_value, moved in tests])
-    return [adjusted if moved else p_value for (p_value, moved), adjusted in zip(tests, corrected, strict=True)]
-
-
-def corrected_by_family(metrics: Sequence[MetricComparison]) -> list[float | None]:
-    """Return the corrected p-values of all runs' metrics: the primary metric by itself, all others together.
-
-    A metric without a changed row (`moved`) keeps its p-value and is not counted.
+    Bonferroni method for discrete data", Biometrics 46 (1990), 515-522. Tests with different `families` do not weaken
+    each other; by default all tests are one family.
 
     Example: two runs against a base, with one primary and three other metrics. The two p-values of the primary metric
     are corrected together, and so are the six of the others.
     """
-    adjusted: list[float | None] = [None] * len(metrics)
-    # Two families: the primary metric decides and was chosen beforehand, so other metrics do not weaken its test.
-    for primary in (True, False):
-        family = [index for index, metric in enumerate(metrics) if metric.primary is primary]
-        p_values = correct_by_holm([(metrics[index].p_value, metrics[index].moved) for index in family])
-        for index, p_value in zip(family, p_values, strict=True):
-            adjusted[index] = p_value
-
-    return adjusted
+    families = families or [True] * len(tests)
+    corrected = [p_value for p_value, _ in tests]
+    for family in (True, False):
+        positions = [index for index, (_, moved) in enumerate(tests) if moved and families[index] is family]
+        for index, adjusted in zip(positions, holm([tests[index][0] for index in positions]), strict=True):
+            corrected[index] = adjusted
+    return corrected
 
 
 FEWEST = 10
@@ -507,33 +494,21 @@ def split_slice(name: str) -> tuple[str, str | None]:
 
 
 def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
-    """Return the text of a slice, `column=value` or a value alone, as `[column=value]`; "" for None.
-
-    A value alone names the slice of the only column with this value.
-
-    Example: `domain=refund` becomes `[domain=refund]`, and so does `refund` if no other column has this value.
+    """Return the text of a slice, `column=value`, as `[column=value]`; "" for None.
 
     Raises:
-        ConfigurationError: no column has this value, several have it, or there are no slices by this column.
+        ConfigurationError: there are no slices by this column.
     """
     if slice_text is None:
         return ""
 
-    # Columns that the runs were grouped by replace columns of the same name that were found in the data.
     known = {**new.slices, **base.slices, **new.groups, **base.groups}
     column, equals, _ = slice_text.partition("=")
     if equals and column in known:
         return f"[{slice_text}]"
 
-    columns = [name for name, labels in known.items() if not equals and slice_text in labels]
-    if len(columns) == 1:
-        return f"[{columns[0]}={slice_text}]"
-    if columns:
-        choices = " or ".join(f"[{name}={slice_text}]" for name in columns)
-        raise ConfigurationError(f"the slice [{slice_text}] fits several columns: write {choices}")
-
-    advice = "add slices with `tunecheck score RUN --group-by COLUMN`" + (did_you_mean(column, known) if equals else "")
-    raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}")
+    advice = "write METRIC[COLUMN=VALUE], or add slices with `tunecheck score RUN --group-by COLUMN`"
+    raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}{did_you_mean(column, known)}")
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:

@@ -21,7 +21,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from statistics import median
 
 import msgspec
@@ -41,7 +40,7 @@ from tunecheck.comparison._pairs import RunPair
 from tunecheck.comparison._wording import change_text, headline, margin_text, needed_text, size_text, value_text
 from tunecheck.results import RunTable, State
 from tunecheck.runs._manifest import changed_settings
-from tunecheck.runs._store import Run, endpoint_of
+from tunecheck.runs._store import Run
 from tunecheck.statistics._decisions import margin_result, refutes, rows_to_decide
 from tunecheck.statistics._results import Estimate, normal_quantile
 
@@ -175,21 +174,13 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
     def _evaluator_objections(self) -> Iterator[Objection]:
         """Yield objections to evaluators and judges that differ between the runs, and to a judge's own errors."""
-        base, new, primary = self.pair.base.evaluators, self.pair.new.evaluators, self.metric.evaluator
-        changes = {name: _evaluator_change(base[name].entry, new[name].entry) for name in base if name in new}
-        sources = self._primary_evaluators()
-
-        # `pop`: the changes that remain are those of other evaluators.
-        primary_changes = [change for name in sources if (change := changes.pop(name)) is not None]
-        if primary_changes:
-            yield self._change_objection(primary_changes[0])
-        # Without a fingerprint it is unknown whether the evaluator changed, which is weaker than a change.
-        elif any(None in (base[name].entry.fingerprint, new[name].entry.fingerprint) for name in sources):
-            yield Objection("evaluator_unknown", f"{clean(primary, 60)}: a run has no fingerprint of this evaluator")
-
-        others = [f"{clean(name, 60)} ({clean(change.text, 200)})" for name, change in changes.items() if change]
-        if others:
-            yield Objection("evaluator_changed", f"other evaluators differ between the runs: {', '.join(others)}")
+        base, new, sources = self.pair.base.evaluators, self.pair.new.evaluators, self._primary_evaluators()
+        for name in [name for name in base if name in new]:
+            change = _evaluator_change(base[name].entry, new[name].entry)
+            is_primary = name in sources
+            # Only the evaluators of the primary metric matter if nothing is known to have changed.
+            if change is not None and (is_primary or change.code != "evaluator_unknown"):
+                yield self._change_objection(name, change, is_primary=is_primary)
 
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
@@ -217,15 +208,14 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             text = "only one run counts calls in the text: score both with `tunecheck score RUN --calls strict`"
             yield Objection("calls_reading_changed", text, "undecided")
 
-    def _change_objection(self, change: Objection) -> Objection:
-        """Return the objection to a changed evaluator of the primary metric, with its effect."""
+    def _change_objection(self, name: str, change: Objection, *, is_primary: bool) -> Objection:
+        """Return the objection to a changed evaluator, with its effect."""
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         # The user may accept a changed evaluator, but not that two judges gave the verdicts.
-        if self.pair.settings.allow_changed_evaluator and change.code != "judge_changed":
+        is_accepted = self.pair.settings.allow_changed_evaluator and change.code != "judge_changed"
+        if not is_primary or is_accepted or change.code == "evaluator_unknown":
             effect = "none"
-        name = clean(self.metric.evaluator, 60)
-        text = f"{name} differs between the runs ({clean(change.text, 300)}): its verdicts are not comparable"
-        return Objection(change.code, text, effect)
+        return Objection(change.code, f"{clean(name, 60)} {clean(change.text, 300)}", effect)
 
     # -- metrics, slices and causes that got worse
 
@@ -317,13 +307,13 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
     def _serving_objections(self) -> Iterator[Objection]:
         """Yield an objection if rows failed because of serving in one run only; their verdicts count as unknown."""
-        masks = self._serving_masks()
-        if masks is None:
+        if self.pair.base.causes is None or self.pair.new.causes is None:
             return
 
         _, best = self._worst_and_best
+        base, new = (self._failed_by_serving(*run) for run in self.pair.tables_with_items)
         # A row with the best score did not fail, whatever causes it has.
-        base, new = masks[0] & (self._sides.base != best), masks[1] & (self._sides.new != best)
+        base, new = base & (self._sides.base != best), new & (self._sides.new != best)
 
         # Rows that failed because of serving in both runs say nothing about a change of serving.
         if ((base ^ new) & self._sides.both).any():
@@ -346,33 +336,20 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
         """
         base, new = self._missing_masks
-        base_failed, new_failed = (self._failed_items(table)[items] for table, items in self.pair.tables_with_items)
+        base_failed, new_failed = (self._failed(*run) for run in self.pair.tables_with_items)
         return base & (~new | base_failed), new & (~base | new_failed)
 
-    def _failed_items(self, table: RunTable) -> measuring.Mask:
-        """Return a mask of a run's items: True where the primary metric's evaluator failed on a trial."""
+    def _failed(self, table: RunTable, items: Sequence[int]) -> measuring.Mask:
+        """Return a mask of a run's `items`: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
-        failed: measuring.Mask = states == State.ERROR
-        if table.items.of_row is None:
-            return failed
+        rows, of_row = numpy.flatnonzero(states == State.ERROR), table.items.of_row
+        return numpy.isin(items, rows if of_row is None else numpy.array(of_row)[rows])
 
-        # An item failed if any of its trials did.
-        rows = numpy.array(table.items.of_row, dtype=numpy.int64)
-        return numpy.bincount(rows, weights=failed, minlength=len(table.items.ids)) > 0
-
-    def _serving_masks(self) -> list[measuring.Mask] | None:
-        """Return a mask of the pairs with a cause of serving for each run; None if a run records no causes."""
-        masks = []
-        for table, items in self.pair.tables_with_items:
-            if table.causes is None:
-                return None
-            causes = table.causes
-
-            serving = {code for codes in {*causes.values()} for code in codes if cause_named(code).side == "serving"}
-            mask = numpy.zeros(len(table.items.ids), dtype=bool)
-            mask[[item for item, codes in causes.items() if not serving.isdisjoint(codes)]] = True
-            masks.append(mask[items])
-        return masks
+    def _failed_by_serving(self, table: RunTable, items: Sequence[int]) -> measuring.Mask:
+        """Return a mask of a run's `items`: True where a cause of failure is one of serving."""
+        causes = table.causes or {}
+        serving = {codes for codes in {*causes.values()} if any(cause_named(code).side == "serving" for code in codes)}
+        return numpy.isin(items, [item for item, codes in causes.items() if codes in serving])
 
     @cached_property
     def _worst_and_best(self) -> tuple[float, float]:
@@ -478,12 +455,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
         if codes & _NOT_KNOWN:
             if "serving_changed" in codes:
-                runs = [table.opened.run for table in (self.pair.base, self.pair.new)]
-                # Both runs may use the same endpoint, which is checked once.
-                names = [None if run is None else endpoint_of(run.manifest()) for run in runs]
-                checks = [f"`tunecheck check {quote(name)}`" for name in dict.fromkeys(names) if name]
-                commands = f" ({', '.join(checks)})" if checks else ""
-                return f"fix how the endpoints are served{commands}, then evaluate again"
+                return "fix how the endpoints are served (`tunecheck check ENDPOINT`), then evaluate again"
 
             sides = zip((self.pair.base, self.pair.new), self._unknown_masks, strict=True)
             gaps = " and ".join(table.info.id for table, unknown in sides if unknown.any())
@@ -568,19 +540,19 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
 def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objection | None:
     """Return an objection that says how an evaluator differs between two runs: its judge, its settings or its code.
 
-    Return None if the evaluators are equal. If a run records no fingerprint, only their judges are compared.
+    Return None if the evaluators are equal. If a run records no fingerprint, only their judges are compared, and the
+    objection says so.
     """
     settings = [*changed_settings(before.arguments or {}, after.arguments or {})]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
 
     if None not in (before.judge, after.judge) and before.judge != after.judge:
-        return Objection("judge_changed", f"different judges; {text}" if text else "different judges")
+        return Objection("judge_changed", f"has different judges in the runs ({text or 'other code'})")
     if None in (before.fingerprint, after.fingerprint):
+        return Objection("evaluator_unknown", "has no fingerprint in one of the runs")
+    if not settings and before.fingerprint == after.fingerprint:
         return None
 
     # `format` is the setting by which `match` reads calls from the text.
-    if [key for key, _, _ in settings] == ["format"]:
-        return Objection("calls_reading_changed", text)
-    if settings or before.fingerprint != after.fingerprint:
-        return Objection("evaluator_changed", text or "its code")
-    return None
+    code = "calls_reading_changed" if [key for key, _, _ in settings] == ["format"] else "evaluator_changed"
+    return Objection(code, f"differs between the runs ({text or 'its code'})")

@@ -95,14 +95,11 @@ def _brief_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     if rows and primary.regressed:
         yield _row_list(primary, "regressed", "bad", rows, _BRIEF_FAULTS, _BRIEF_REASON)
 
-    hints = ["compare --details shows each metric, slices, more causes and rows (--rows N)"]
     # The number of other metrics that changed tells whether the page with details is worth a look.
     verdicts = Counter(metric.verdict for metric in decided.tested if not metric.primary)
-    if verdicts:
-        others = plural(verdicts.total(), "other metric")
-        hints.insert(0, f"{others}: {verdicts['better']:,} better, {verdicts['worse']:,} worse")
-
-    lines = ["; ".join(hints)]
+    others = plural(verdicts.total(), "other metric")
+    counts = f"{others}: {verdicts['better']:,} better, {verdicts['worse']:,} worse; " if verdicts else ""
+    lines = [f"{counts}compare --details shows each metric, slices, more causes and rows (--rows N)"]
     # A run in memory has no folder to make a report from.
     if decided.new.place != "memory":
         lines.append(f"Look at the answers:  tunecheck report {decided.new.id} --against {comparison.base.id}")
@@ -210,11 +207,12 @@ def _metrics_table(compared_run: RunComparison, comparison: Comparison) -> Table
     if comparison.margin is not None:
         heads.append(f"worse by < {comparison.margin:g}")
 
-    # Two stable sorts. First tested metrics come before others, and an evaluator's main metric before its other ones.
-    metrics = sorted(compared_run.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
-    evaluators = [*dict.fromkeys(metric.evaluator for metric in metrics)]
-    # Then all metrics of an evaluator move to the place of its first one.
-    metrics.sort(key=lambda each: evaluators.index(each.evaluator))
+    # All metrics of an evaluator stand at the place of its first one, and its main metric comes first.
+    evaluators = [*dict.fromkeys(metric.evaluator for metric in compared_run.metrics.values())]
+    metrics = sorted(
+        compared_run.metrics.values(),
+        key=lambda each: (evaluators.index(each.evaluator), not each.tested, each.name != each.evaluator),
+    )
     return Table(heads, [_metric_cells(metric, has_margin=comparison.margin is not None) for metric in metrics])
 
 
@@ -454,19 +452,17 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     if pairs.by_id_alone and not are_of_one_plugin:
         yield "rows are paired by id alone, because their contents cannot be compared"
 
-    yield from _failure_notes(compared_run)
+    # An evaluator may have several tested metrics; its errors are told once.
+    yield from dict.fromkeys(_failure_notes(compared_run))
     yield from (clean(note) for note in compared_run.notes)
 
 
 def _failure_notes(compared_run: RunComparison) -> Iterator[str]:
     """Yield notes on errors of evaluators and on rows that have a figure in one run only."""
-    noted: set[str] = set()  # evaluators
     for metric in compared_run.tested:
         base, new = metric.base_rows.errors, metric.new_rows.errors
-        # An evaluator may have several tested metrics; its errors are told once.
-        if metric.evaluator not in noted and (base or new):
+        if base or new:
             yield f"{metric.evaluator}: errors in {plural(base, 'row')} of the base, {new:,} of the new run"
-        noted.add(metric.evaluator)
 
         counts = (metric.one_sided.base, "the base"), (metric.one_sided.new, "the new run")
         excluded = [f"{plural(count, 'row')} that only {run} scored" for count, run in counts if count]
@@ -503,7 +499,7 @@ def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator
 
     yield Text(lines)
 
-    # With two runs, the difference of the decision says more than the distance from the best.
+    # Two runs have one difference, that of the decision. Another interval of it would contradict it.
     if len(selection.ranking) > 2:
         yield views.Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
     else:
@@ -529,7 +525,6 @@ def _decision_in_one_line(decision: Decision) -> str:
 
 def _ranking_table(selection: results.Selection) -> Table:
     """Return a table of all runs, the best first; from three runs on, with each run's distance from the best other."""
-    several = len(selection.ranking) > 2
     rows: list[list[Cell]] = []
     names = wording.short_names([ranked.run for ranked in selection.ranking])
     # If a decision is invalid, the ranking mixes figures of different evaluators: no run is called the best.
@@ -539,15 +534,14 @@ def _ranking_table(selection: results.Selection) -> Table:
         remark = "not comparable" if ranked.run in invalid else ""
         if ranked.may_be_best and not invalid:
             remark = "may be the best"
-        cells: list[Cell] = [_name(names[ranked.run]), wording.value_text(selection.kind, ranked.value.value)]
-        if several:  # the distance of two runs would only repeat the decision's difference
-            cells.append(wording.shown_difference(selection.kind, ranked.difference, unit=False))
-        rows.append([*cells, remark])
+        value = wording.value_text(selection.kind, ranked.value.value)
+        distance = wording.shown_difference(selection.kind, ranked.difference, unit=False)
+        rows.append([_name(names[ranked.run]), value, *([distance] if len(names) > 2 else []), remark])
 
     units = plural(selection.rows, "row")
     if selection.clusters is not None:
         units += f" in {plural(selection.clusters, 'cluster')}"
-    if not several:
+    if len(names) == 2:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
 
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]

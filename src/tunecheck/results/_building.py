@@ -32,7 +32,6 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias, cast
@@ -138,9 +137,8 @@ class TableBuilder:
         # Columns whose labels the table needs, by row: for groups, clusters and slices.
         label_columns = [*opened.groups, *filter(None, [opened.cluster if self._cluster is None else self._cluster])]
         self._labels: dict[str, list[str | None]] = {name: [] for name in label_columns}
-        self._slices: dict[str, list[str | None]] = {}
-        """The labels of columns that have only few, short values; the run was not grouped by them."""
-        self._slice_values: defaultdict[str, set[str | None]] = defaultdict(set)
+        self._slices: dict[str, set[str | None]] = {}
+        """The different labels of columns that have only few, short values; the run was not grouped by them."""
         self._shared_labels: dict[str | None, str | None] = {}
 
         self._ids: list[str | None] = []
@@ -175,12 +173,11 @@ class TableBuilder:
 
         row_ids, named = self._row_ids()
         items, first_rows = self._items(row_ids)
-        # A column that no row has gives no labels.
-        known = self._keys.keys()
-        labels_of_rows = {
-            name: labels for name, labels in self._labels.items() if not known.isdisjoint(_possible_keys(name))
-        }
-        labels, slices = _item_labels(labels_of_rows, first_rows), _item_labels(self._slices, first_rows)
+        # A column that no row has gives no labels. Trials of an item have the labels of the first one.
+        labels: dict[str, tables.Labels] = {}
+        for name, values in self._labels.items():
+            if not self._keys.keys().isdisjoint(_possible_keys(name)):
+                labels[name] = values if first_rows is None else [values[row] for row in first_rows]
 
         opened = self._opened
         return tables.RunTable(
@@ -194,7 +191,7 @@ class TableBuilder:
             row_ids=row_ids,
             clusters=self._clusters(items, labels),
             groups={name: labels[name] for name in opened.groups if name in labels},
-            slices=slices,
+            slices={name: labels[name] for name in self._slices},
             causes=self._item_causes(items.of_row),
             latencies_ms=self._latencies_ms,
             answers=self._answers,
@@ -288,12 +285,13 @@ class TableBuilder:
             # An input may be a cluster's column, a slice, or neither: answers and marks of trials are no content.
             elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
-                # The user chose no column for clusters, so any column with such a name may become it.
-                if self._cluster is None and tables.may_cluster(name):
+                # Unless the user chose a column for clusters, any column with such a name may become it.
+                may_cluster = self._cluster is None and tables.may_cluster(name)
+                if name not in self._labels and (may_cluster or name not in self._not_content):
                     # Earlier rows lack the column: their labels are None.
-                    self._labels.setdefault(name, [None] * self._rows)
-                elif name not in self._labels and name not in (*self._answers, TRIAL, SOURCE_ID):
-                    self._slices[name] = [None] * self._rows
+                    self._labels[name] = [None] * self._rows
+                    if not may_cluster:
+                        self._slices[name] = set()
             # `outputs.latency_ms` belongs to no evaluator.
             elif role == "outputs" and (split := self._split(name)) is not None:
                 evaluator, output_key = split
@@ -316,8 +314,7 @@ class TableBuilder:
 
     def _needed_keys(self) -> set[str]:
         """Return the keys of values that the table needs; the decoder may leave other values as JSON text."""
-        keys = {*_NEEDED, *(f"inputs.{name}" for name in self._slices)}
-        keys.update(*map(_possible_keys, self._labels))
+        keys = {*_NEEDED}.union(*map(_possible_keys, self._labels))
         for part in self._parts.values():
             keys.update(key for key, _ in part.numbers)
             keys.update(key for result, reason, _ in part.verdicts for key in (result, reason))
@@ -341,10 +338,9 @@ class TableBuilder:
             if tables.State.ERROR in states:
                 failed.update(place for place, state in enumerate(states) if state == tables.State.ERROR)
 
-        for name, labels in self._labels.items():
+        for name in [*self._labels]:
             label_key = next((key for key in _possible_keys(name) if key in columns), "")
-            labels.extend(self._labels_of(columns.get(label_key, [UNSET] * count)))
-        self._add_slices(columns)
+            self._add_labels(name, columns.get(label_key, [UNSET] * count))
 
         latencies = map(number_of, columns.get(_LATENCY, ()))
         self._latencies_ms += [latency for latency in latencies if latency == latency]  # without NaN
@@ -353,20 +349,15 @@ class TableBuilder:
         self._rows += count
         self._errors += len(failed)
 
-    def _add_slices(self, columns: Columns) -> None:
-        """Add the block's labels to `_slices`; drop columns with more than 20 values, long texts, lists or objects."""
-        for name, labels in [*self._slices.items()]:
-            cells, values = columns[f"inputs.{name}"], self._slice_values[name]
-            added = [*self._labels_of(cells)] if all(map(_may_label_slice, cells)) else []
-            labels += added
-            values.update(added)
-            if not added or len(values) > _MOST_SLICES:
-                del self._slices[name]
-
-    def _labels_of(self, cells: Cells) -> Iterator[str | None]:
-        """Return the label of each cell; None for a cell without a value."""
+    def _add_labels(self, name: str, cells: Cells) -> None:
+        """Add a block's labels of a column; a column with more than 20 values, long texts or lists gives no slices."""
         labels = [cell if type(cell) is str else self._label(cell) for cell in cells]
-        return map(self._shared_labels.setdefault, labels, labels)  # equal labels share one text, which saves memory
+        if name in self._slices:
+            self._slices[name].update(labels)
+            if len(self._slices[name]) > _MOST_SLICES or not all(map(_may_label_slice, cells)):
+                del self._slices[name], self._labels[name]
+                return
+        self._labels[name] += map(self._shared_labels.setdefault, labels, labels)  # shared texts save memory
 
     def _label(self, value: Cell) -> str | None:
         """Return a value as a label: a text unchanged, another value as JSON; None for null and UNSET."""
@@ -510,13 +501,6 @@ class TableBuilder:
             of_row.append(item)
 
         return tables.Items(list(items), [self._contents[row] for row in first_rows], of_row), first_rows
-
-
-def _item_labels(labels: Mapping[str, tables.Labels], first_rows: Sequence[int] | None) -> Mapping[str, tables.Labels]:
-    """Return each column's labels by item: those of the item's first row; unchanged without `first_rows`."""
-    if first_rows is None:
-        return labels
-    return {name: [values[row] for row in first_rows] for name, values in labels.items()}
 
 
 def _may_label_slice(value: Cell) -> bool:

@@ -24,14 +24,14 @@ import msgspec
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import CallsRead, RunFile
-from tunecheck._json import convert_value, object_or_empty, rare_collections
+from tunecheck._files import CallsRead
+from tunecheck._json import convert_value, rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
 from tunecheck.results._table import AskedRows, AzureFile, GivenRows, OpenedRun, ResultsFile, RunInfo, RunTable
 from tunecheck.runs._manifest import changed_since
-from tunecheck.runs._store import Run, find_run, recorded_values
+from tunecheck.runs._store import Run, find_run
 
 
 class AboutToRun(msgspec.Struct, frozen=True):
@@ -114,17 +114,7 @@ def open_run(run: RunLike | AboutToRun, results_dir: Path, name: str = "run") ->
 
     # An empty text is no path, although `Path("")` is the current folder.
     foreign = _foreign(path) if os.fspath(run) and path.exists() else None
-    if foreign is not None:
-        return foreign
-
-    try:
-        return _run_folder(find_run(run, results_dir))
-    except ConfigurationError:
-        # The text is no run's name, but a path: say what such a path may hold.
-        if os.fspath(run) and path.exists():
-            alternatives = "a run's folder, Azure's evaluation_results.json, or files that a plug-in reads"
-            raise ConfigurationError(f"{path} is not a run: name {alternatives}") from None
-        raise
+    return foreign or _run_folder(find_run(run, results_dir))
 
 
 def _foreign(path: Path) -> OpenedRun | None:
@@ -133,7 +123,9 @@ def _foreign(path: Path) -> OpenedRun | None:
     The path may be the folder with Azure's `evaluation_results.json`, or a `.json` file, which is checked when it is
     read. The run's id is the folder's name; for a file with another name, the file's.
     """
-    opened = _open_with_plugins(path, opened=None)
+    opened: OpenedRun | None = None
+    for source in plugins.sources():  # each gets the result of the one before
+        opened = source(path, opened)
 
     azure = path / _AZURE if path.is_dir() else path
     if opened is None and azure.is_file() and azure.suffix == ".json":
@@ -143,16 +135,6 @@ def _foreign(path: Path) -> OpenedRun | None:
         # The column `response` holds answers, so it is no part of a row's content.
         return OpenedRun(info, AzureFile(azure), answers=frozenset({"response"}))
 
-    return opened
-
-
-def _open_with_plugins(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
-    """Return the run at a path, opened or completed by plug-ins; each gets the result of the one before.
-
-    `opened` is the run so far, or None. Return None if `opened` is None and no plug-in knows the path.
-    """
-    for source in plugins.sources():
-        opened = source(path, opened)
     return opened
 
 
@@ -172,7 +154,7 @@ def _open_given(run: Mapping[str, object], name: str) -> OpenedRun:
 def _run_folder(run: Run) -> OpenedRun:
     """Open a run's folder, completed by plug-ins.
 
-    Notes tell if the rows have changed, come from before a resume, or are only the first rows of the data.
+    A note tells if the rows have changed or come from before a resume.
 
     Raises:
         ConfigurationError: the run has no results.
@@ -182,7 +164,8 @@ def _run_folder(run: Run) -> OpenedRun:
 
     status = run.status() if manifest.status else "finished"
     # A run that finished and was then resumed still has the results from before.
-    resumed = f"{run.id} was resumed but not finished ({status}): using older rows" if status != "finished" else None
+    resumed = f"{run.id} was resumed but not finished ({status}): using older rows"
+    note = changed_since(run, manifest) if status == "finished" else resumed
 
     info = RunInfo(
         run.id,
@@ -191,7 +174,7 @@ def _run_folder(run: Run) -> OpenedRun:
         rows=0,
         simulated=manifest.simulated,
         created=manifest.created,
-        notes=tuple(filter(None, [resumed or changed_since(run, manifest), _limit_note(run, manifest)])),
+        notes=() if note is None else (note,),
         stopped=manifest.stopped,
         calls=_calls_read(run),
     )
@@ -207,15 +190,9 @@ def _run_folder(run: Run) -> OpenedRun:
         dataset=manifest.dataset.name,
     )
 
-    return _open_with_plugins(run.folder, opened) or opened
-
-
-def _limit_note(run: Run, manifest: RunFile) -> str | None:
-    """Return a note if the run has a `--limit`, because the newest run of a name may be a short trial; else None."""
-    limit = object_or_empty(recorded_values(manifest.command)).get("limit")
-    if limit is None:
-        return None
-    return f"{run.id} has only the first rows of its data (--limit {limit}). To use all rows, name another run"
+    for source in plugins.sources():
+        opened = source(run.folder, opened) or opened
+    return opened
 
 
 def _calls_read(run: Run) -> CallsRead | None:

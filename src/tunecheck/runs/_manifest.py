@@ -285,8 +285,6 @@ def value_reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> V
 
 _LOGS = "*/*/events.jsonl"
 """Event logs of sessions, below a plug-in's folder in the run's folder."""
-_MOST_NAMES = 5
-"""The most rows with differing answers that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,9 +375,8 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
         yield f"eval_results.jsonl has {plural(count, 'row')}, but the run has {manifest.row_count}"
 
     if differing_rows:
-        more = f" and {len(differing_rows) - _MOST_NAMES} more" if len(differing_rows) > _MOST_NAMES else ""
-        named = f"{', '.join(differing_rows[:_MOST_NAMES])}{more}"
-        yield f"eval_results.jsonl and journal.jsonl differ in the answers to rows {named}"
+        differing = plural(len(differing_rows), "row")
+        yield f"eval_results.jsonl and journal.jsonl differ in the answers to {differing}, such as {differing_rows[0]}"
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:

@@ -168,17 +168,11 @@ class Run:
         Raises:
             ConfigurationError: the file does not exist, and the text says what to do; or a later version wrote it.
         """
-        has_rows = self.results.is_file()
-        try:
-            status = self.status()  # `run.json` has the version of the rows
-        except ConfigurationError as error:
-            if has_rows and not isinstance(error, files.NewerFileError):
-                return  # `run.json` is damaged, but the rows can still be read
-            raise
-
-        if has_rows:
+        files.check_if_readable(self.manifest_file)  # it has the version of the rows
+        if self.results.is_file():
             return
 
+        status = self.status()
         problem = f"is not finished ({status}): finish it with {self.resuming()}"
         if status == "running":
             problem = "is still running: wait for its end"
@@ -372,8 +366,9 @@ def _find_local(run: str | os.PathLike[str], results_dir: Path) -> Run:
         examples = ", ".join(matching[:5]) + (", …" if len(matching) > 5 else "")
         raise ConfigurationError(f"{name!r} matches {len(matching)} runs ({examples}): write more of the id")
 
-    if path.is_dir():
-        raise ConfigurationError(f"the folder {name} has no run.json, so it is not a run: name another folder")
+    if path.exists():
+        alternatives = "name a run's folder or id (`compare` also reads Azure's evaluation_results.json)"
+        raise ConfigurationError(f"{name} has no run.json, so it is not a run: {alternatives}")
 
     is_id = re.search(r"-\d{8}T\d", name) is not None  # an id is compared with ids, a name with names
     hint = did_you_mean(name, runs if is_id else map(given_name, runs)) or "; it holds no runs yet"

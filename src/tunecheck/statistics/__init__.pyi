@@ -58,8 +58,7 @@ from ._paired import (
 from ._results import (
     CONFIDENCE as CONFIDENCE,
     Estimate as Estimate,
-    PairedBinary as PairedBinary,
-    PairedScores as PairedScores,
+    Paired as Paired,
     Result as Result,
     wilson as wilson,
 )

@@ -9,9 +9,9 @@
 There is no estimate without labels, and for the first and the third if people passed all or no labelled rows, or if the
 judge's gain is not above 0 (`LabelCounts.problem`). The gain is sensitivity + specificity − 1.
 
-The score interval of a rate contains each share that fits all verdicts and labels. For one share, `_rates_under` finds
-the judge's likeliest error rates, `_score` the test statistic and `limits_under` its critical value. `_score_interval`
-searches the two ends.
+The score interval of a rate contains each share that fits all verdicts and labels (`JudgedRows`). For one share,
+`_rates` finds the judge's likeliest error rates, `statistic` the test statistic and `limits` its critical value.
+`interval` searches the two ends.
 """
 
 import math
@@ -89,8 +89,8 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
 
     With the judge's pass rate p, it is (p + specificity − 1) / (sensitivity + specificity − 1), kept within 0 and 1.
     The formula is from Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal
-    of Epidemiology 107 (1978), 71-76. The interval (`_score_interval`) covers the sampling error of the pass rate, the
-    sensitivity and the specificity.
+    of Epidemiology 107 (1978), 71-76. The interval (`JudgedRows.interval`) covers the sampling error of the pass rate,
+    the sensitivity and the specificity.
 
     Example: the judge passes 62% of all rows, 90% of good rows and 20% of bad ones. The estimate is 0.42 / 0.7 = 60%.
 
@@ -119,7 +119,7 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
     )
 
     error = math.sqrt(sum(variances)) / labelled.gain
-    low, high = _score_interval(value, passed, rows, counts, confidence, shared=False)
+    low, high = JudgedRows(passed, rows, counts, shared=False).interval(value, confidence)
     return Estimate(value, low, high, n, confidence, method, error)
 
 
@@ -129,8 +129,8 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
     The estimate is the share of labelled rows that people passed, plus λ times the difference between the judge's pass
     rates on the unlabelled and on the labelled rows: Angelopoulos, Duchi and Zrnic, "PPI++: Efficient
     prediction-powered inference" (2023), arXiv 2311.01453, λ as in their section 6. Their interval needs many labels:
-    for a share of 0.05 and 30 labelled rows its 95% interval covers only three times in four. `_score_interval`, used
-    here, covers as often as its confidence says (`benchmarks/corrected_coverage.py`).
+    for a share of 0.05 and 30 labelled rows its 95% interval covers only three times in four. `JudgedRows.interval`,
+    used here, covers as often as its confidence says (`benchmarks/corrected_coverage.py`).
 
     Args:
         passed: number of rows without a label that the judge passes; may be fractional.
@@ -158,7 +158,7 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
 
     # The standard error treats λ as fixed. The interval does not use it.
     error = math.sqrt(variance)
-    low, high = _score_interval(value, passed, rows, counts, confidence, shared=True)
+    low, high = JudgedRows(passed, rows, counts, shared=True).interval(value, confidence)
     return Estimate(value, low, high, n, confidence, method, error)
 
 
@@ -236,104 +236,146 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
     return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0), weight
 
 
-def _score_interval(
-    value: float, passed: float, rows: float, counts: Floats, confidence: float, *, shared: bool
-) -> tuple[float, float]:
-    """Return the lowest and the highest share that a score test does not reject.
+class JudgedRows(msgspec.Struct, frozen=True):
+    """Rows that a judge has judged, and the four `counts` of labelled rows, which measure its errors.
 
-    `value` is the estimate of the share, and `counts` has the four counts of labelled rows. The judge passed `passed`
-    of `rows` other rows.
-
-    The test is Rao's, with the expected information: the efficient score of the likelihood of all verdicts and labels,
-    with the judge's two rates at their maximum likelihood under each share; Cox and Hinkley, "Theoretical statistics"
-    (1974), 9.3. The inverted test also holds if the judge is weak or labels are few, when the estimate has no useful
-    standard error. With `shared`, the labelled rows are a sample of the same rows and also inform about the share:
-    Tenenbein, "A double sampling scheme for estimating from binomial data with misclassifications", JASA 65 (1970),
-    1350-1361.
-
-    The statistic of the estimate is subtracted from that of each share. Otherwise the interval could be empty if the
-    data fit no share between 0 and 1 well: Feldman and Cousins, "Unified approach to the classical statistical analysis
-    of small signals", Physical Review D 57 (1998), 3873-3889.
+    The judge passed `passed` of the `rows` without a label. With `shared`, the labelled rows are a sample of the same
+    rows and also inform about the share that people would pass: Tenenbein, "A double sampling scheme for estimating
+    from binomial data with misclassifications", JASA 65 (1970), 1350-1361. `passed` and each count may be an array of
+    simulated numbers.
     """
 
-    def statistic(shares: Floats) -> Floats:
-        """Return the score statistic of each share, kept away from 0 and 1."""
-        return _score(numpy.clip(shares, _TINY, 1 - _TINY), passed, rows - passed, counts, shared=shared)
+    passed: Floats | float
+    rows: float
+    counts: Floats
+    shared: bool
 
-    estimate_statistic = float(statistic(numpy.array([value]))[0])
+    def estimate(self) -> Floats:
+        """Return the share of rows that people would pass; NaN if the judge is no better than chance on the labels."""
+        if self.shared:
+            return _prediction_powered_rate(self.passed, self.rows, self.counts)[0]
+        return _rogan_gladen_rate(self.passed / self.rows, self.counts)
 
-    # Critical values are slow to simulate. So the candidates are found with a larger limit first.
-    search_limit = _MARGIN * normal_quantile(confidence) ** 2
+    def interval(self, value: float, confidence: float) -> tuple[float, float]:
+        """Return the lowest and the highest share that a score test does not reject; `value` is the estimate.
 
-    def is_candidate(shares: Floats) -> Flags:
-        """Return which shares the interval may contain. Critical values are simulated for these shares only."""
-        return statistic(shares) - estimate_statistic <= search_limit
+        The test is Rao's, with the expected information: the efficient score of the likelihood of all verdicts and
+        labels, with the judge's two rates at their maximum likelihood under each share; Cox and Hinkley, "Theoretical
+        statistics" (1974), 9.3. The inverted test also holds if the judge is weak or labels are few, when the estimate
+        has no useful standard error.
 
-    left, right = _furthest(is_candidate, value, 0.0), _furthest(is_candidate, value, 1.0)
-    # Ten places are simulated; the critical values between them are interpolated.
-    places = numpy.linspace(left, right, _PLACES)
-    limits = limits_under(places, passed, rows, counts, confidence, shared=shared)
+        The statistic of the estimate is subtracted from that of each share. Otherwise the interval could be empty if
+        the data fit no share between 0 and 1 well: Feldman and Cousins, "Unified approach to the classical statistical
+        analysis of small signals", Physical Review D 57 (1998), 3873-3889.
+        """
+        estimate_statistic = self.statistic(numpy.array([value]))
 
-    def accepted(shares: Floats) -> Flags:
-        """Return which shares the test does not reject; critical values are interpolated."""
-        return statistic(shares) - estimate_statistic <= numpy.interp(shares, places, limits)
+        # Critical values are slow to simulate. So the candidates are found with a larger limit first.
+        search_limit = _MARGIN * normal_quantile(confidence) ** 2
 
-    return _furthest(accepted, value, left), _furthest(accepted, value, right)
+        def is_candidate(shares: Floats) -> Flags:
+            """Return which shares the interval may contain. Critical values are simulated for these shares only."""
+            return self.statistic(shares) - estimate_statistic <= search_limit
 
+        left, right = _furthest(is_candidate, value, 0.0), _furthest(is_candidate, value, 1.0)
+        # Ten places are simulated; the critical values between them are interpolated.
+        places = numpy.linspace(left, right, _PLACES)
+        limits = self.limits(places, confidence)
 
-def limits_under(
-    shares: Floats,
-    passed: Floats | float,
-    rows: float,
-    counts: Floats,
-    confidence: float,
-    *,
-    shared: bool,
-    draws: int = _DRAWS,
-) -> Floats:
-    """Return, for each share, the critical value of its statistic if that share is the truth.
+        def accepted(shares: Floats) -> Flags:
+            """Return which shares the test does not reject; critical values are interpolated."""
+            return self.statistic(shares) - estimate_statistic <= numpy.interp(shares, places, limits)
 
-    The arguments are those of `_score_interval`; `draws` is the number of samples for each share.
+        return _furthest(accepted, value, left), _furthest(accepted, value, right)
 
-    Samples are drawn with the judge's rates at their maximum likelihood under the share: the parametric bootstrap of
-    Efron and Tibshirani, "An introduction to the bootstrap" (1993), chapter 6. The square of the normal quantile would
-    be too large if a good judge's errors are so few that a sample has at most one or two.
-    """
-    random = numpy.random.default_rng(_SEED)
-    truth, size = numpy.clip(shares, _TINY, 1 - _TINY), (draws, len(shares))
+    def limits(self, shares: Floats, confidence: float, draws: int = _DRAWS) -> Floats:
+        """Return, for each share, the critical value of its statistic if that share is the truth.
 
-    sensitivity, false_passes, _ = _rates_under(truth, passed, rows - passed, counts)
-    labelled = numpy.broadcast_to(counts.sum(axis=0), size).astype(int)
+        `draws` is the number of samples for each share. They are drawn with the judge's rates at their maximum
+        likelihood under the share: the parametric bootstrap of Efron and Tibshirani, "An introduction to the bootstrap"
+        (1993), chapter 6. The square of the normal quantile would be too large if a good judge's errors are so few that
+        a sample has at most one or two.
+        """
+        random = numpy.random.default_rng(_SEED)
+        truth, size = numpy.clip(shares, _TINY, 1 - _TINY), (draws, len(shares))
 
-    # Labels of the run's own rows are a random sample: the number of passes varies. Labels of other rows are fixed.
-    if shared:
-        human_passes = random.binomial(labelled, truth)
-    else:
-        human_passes = numpy.broadcast_to(counts[0] + counts[1], size).astype(int)
+        sensitivity, false_passes, _ = self._rates(truth)
+        labelled = numpy.broadcast_to(self.counts.sum(axis=0), size).astype(int)
 
-    human_fails = labelled - human_passes
-    # For each sample, the judge's passes among the rows that people pass, and among those that they fail.
-    passed_passes, passed_fails = random.binomial(human_passes, sensitivity), random.binomial(human_fails, false_passes)
-    pairs = (passed_passes, human_passes - passed_passes, passed_fails, human_fails - passed_fails)
-    drawn_counts = numpy.array(pairs, dtype=float)
+        # Labels of the run's own rows are a random sample: the number of passes varies. Labels of other rows are fixed.
+        if self.shared:
+            human_passes = random.binomial(labelled, truth)
+        else:
+            human_passes = numpy.broadcast_to(self.counts[0] + self.counts[1], size).astype(int)
 
-    # Clustered rows have a fractional number: draw for the nearest whole number, and scale the passes.
-    whole_rows, judge_rate = max(round(rows), 1), numpy.clip(_judge_rate(truth, sensitivity, false_passes), 0.0, 1.0)
-    drawn: Floats = numpy.array(random.binomial(whole_rows, judge_rate, size), dtype=float) * (rows / whole_rows)
+        human_fails = labelled - human_passes
+        # For each sample, the judge's passes among the rows that people pass, and among those that they fail.
+        passed_passes = random.binomial(human_passes, sensitivity)
+        passed_fails = random.binomial(human_fails, false_passes)
+        counts = (passed_passes, human_passes - passed_passes, passed_fails, human_fails - passed_fails)
 
-    if shared:
-        estimates, _ = _prediction_powered_rate(drawn, rows, drawn_counts)
-    else:
-        estimates = _rogan_gladen_rate(drawn / rows, drawn_counts)
-    # The statistic of the sample's own estimate is subtracted, as in `_score_interval`.
-    estimates = numpy.clip(estimates, _TINY, 1 - _TINY)
+        # Clustered rows have a fractional number: draw for the nearest whole number, and scale the passes.
+        whole_rows = max(round(self.rows), 1)
+        judge_rate = numpy.clip(_judge_rate(truth, sensitivity, false_passes), 0.0, 1.0)
+        drawn = random.binomial(whole_rows, judge_rate, size).astype(float) * (self.rows / whole_rows)
 
-    truth_statistic = _score(numpy.broadcast_to(truth, size), drawn, rows - drawn, drawn_counts, shared=shared)
-    estimate_statistic = _score(estimates, drawn, rows - drawn, drawn_counts, shared=shared)
+        samples = JudgedRows(drawn, self.rows, numpy.array(counts, dtype=float), self.shared)
+        # The statistic of the sample's own estimate is subtracted, as in `interval`.
+        differences = samples.statistic(numpy.broadcast_to(truth, size)) - samples.statistic(samples.estimate())
+        default = normal_quantile(confidence) ** 2
+        return numpy.array([_middle_quantile(column, confidence, default) for column in differences.T])
 
-    default = normal_quantile(confidence) ** 2
-    differences = truth_statistic - estimate_statistic
-    return numpy.array([_middle_quantile(column, confidence, default) for column in differences.T])
+    def statistic(self, shares: Floats) -> Floats:
+        """Return the squared score statistic of each share, kept away from 0 and 1."""
+        share, shared = numpy.clip(shares, _TINY, 1 - _TINY), self.shared
+        sensitivity, false_passes, slope = self._rates(share)
+        human_passes, human_fails = self.counts[0] + self.counts[1], self.counts[2] + self.counts[3]
+
+        # The judge's pass rate grows by the gain if the share grows by 1.
+        gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
+        judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
+        score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
+
+        # The elements of the information matrix of the share, the sensitivity and the false passes.
+        per_verdict = self.rows / (judge_rate * (1 - judge_rate))
+        share_information = per_verdict * gain**2 + own_labels / (share * (1 - share))
+
+        # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
+        passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (human_passes, human_fails)
+
+        sensitivity_term = per_verdict * share**2 + passes / _variance(sensitivity)
+        false_pass_term = per_verdict * (1 - share) ** 2 + fails / _variance(false_passes)
+
+        with_sensitivity, with_false_passes = per_verdict * gain * share, per_verdict * gain * (1 - share)
+        both_rates = per_verdict * share * (1 - share)
+
+        # The information on the share is smaller because both rates are unknown, too: the Schur complement of their
+        # block.
+        lost_to_rates = with_sensitivity**2 * false_pass_term - 2 * with_sensitivity * with_false_passes * both_rates
+        lost_to_rates = lost_to_rates + with_false_passes**2 * sensitivity_term
+        information = share_information - lost_to_rates / (sensitivity_term * false_pass_term - both_rates**2)
+
+        # Without information the share cannot be refuted: its statistic is 0.
+        informative = information > _TINY * share_information
+        return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
+
+    def _rates(self, share: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the judge's maximum likelihood sensitivity and false passes under each share, and a slope.
+
+        The slope is the derivative of the verdicts' log likelihood by the judge's pass rate. Given the pass rate, each
+        of the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises,
+        so bisection finds the point at which they are equal.
+        """
+        # All shares are bisected at the same time.
+        low, high = numpy.zeros_like(share), numpy.ones_like(share)
+        for _ in range(_HALVINGS):
+            judge_rate = (low + high) / 2
+            slope = self.passed / judge_rate - (self.rows - self.passed) / (1 - judge_rate)
+            sensitivity = _likeliest_rate(self.counts[0], self.counts[1], share * slope)
+            false_passes = _likeliest_rate(self.counts[2], self.counts[3], (1 - share) * slope)
+            above = _judge_rate(share, sensitivity, false_passes) > judge_rate
+            low, high = numpy.where(above, judge_rate, low), numpy.where(above, high, judge_rate)
+        return sensitivity, false_passes, slope
 
 
 def _middle_quantile(values: Floats, share: float, default: float) -> float:
@@ -370,42 +412,6 @@ def _furthest(accepted: Callable[[Floats], Flags], inside: float, outside: float
     return inside
 
 
-def _score(share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats, *, shared: bool) -> Floats:
-    """Return the squared score statistic of each share, from the judge's passed and failed rows and from labels.
-
-    `counts` has the four counts of labelled rows. `shared` is True if these are a sample of the run's own rows.
-    """
-    sensitivity, false_passes, slope = _rates_under(share, passed, failed, counts)
-    human_passes, human_fails = counts[0] + counts[1], counts[2] + counts[3]
-
-    # The judge's pass rate grows by the gain if the share grows by 1.
-    gain, own_labels = sensitivity - false_passes, (human_passes + human_fails) * shared
-    judge_rate = numpy.clip(_judge_rate(share, sensitivity, false_passes), _TINY, 1 - _TINY)
-    score = slope * gain + shared * (human_passes / share - human_fails / (1 - share))
-
-    # The elements of the information matrix of the share, the sensitivity and the false passes.
-    per_verdict = (passed + failed) / (judge_rate * (1 - judge_rate))
-    share_information = per_verdict * gain**2 + own_labels / (share * (1 - share))
-
-    # Labels of other rows count as they are; of the run's own labels, the share determines how many should pass.
-    passes, fails = (own_labels * share, own_labels * (1 - share)) if shared else (human_passes, human_fails)
-
-    sensitivity_term = per_verdict * share**2 + passes / _variance(sensitivity)
-    false_pass_term = per_verdict * (1 - share) ** 2 + fails / _variance(false_passes)
-
-    with_sensitivity, with_false_passes = per_verdict * gain * share, per_verdict * gain * (1 - share)
-    both_rates = per_verdict * share * (1 - share)
-
-    # The information on the share is smaller because both rates are unknown, too: the Schur complement of their block.
-    lost_to_rates = with_sensitivity**2 * false_pass_term - 2 * with_sensitivity * with_false_passes * both_rates
-    lost_to_rates = lost_to_rates + with_false_passes**2 * sensitivity_term
-    information = share_information - lost_to_rates / (sensitivity_term * false_pass_term - both_rates**2)
-
-    # Without information the share cannot be refuted: its statistic is 0.
-    informative = information > _TINY * share_information
-    return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
-
-
 def _judge_rate(share: Floats, sensitivity: Floats, false_passes: Floats) -> Floats:
     """Return the share of rows that the judge passes if people would pass this share."""
     return share * sensitivity + (1 - share) * false_passes
@@ -416,29 +422,6 @@ def _variance(rate: Floats) -> Floats:
     # Rates may be 0 or 1 exactly; the terms divided by this variance then stay finite.
     inside = numpy.clip(rate, 1e-9, 1 - 1e-9)
     return inside * (1 - inside)
-
-
-def _rates_under(
-    share: Floats, passed: Floats | float, failed: Floats | float, counts: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the judge's maximum likelihood sensitivity and false passes under each share, and a slope.
-
-    The judge `passed` and `failed` so many rows. `counts` has the four counts of labelled rows.
-
-    The slope is the derivative of the verdicts' log likelihood by the judge's pass rate. Given the pass rate, each of
-    the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises, so
-    bisection finds the point at which they are equal.
-    """
-    # All shares are bisected at the same time.
-    low, high = numpy.zeros_like(share), numpy.ones_like(share)
-    for _ in range(_HALVINGS):
-        judge_rate = (low + high) / 2
-        slope = passed / judge_rate - failed / (1 - judge_rate)
-        sensitivity = _likeliest_rate(counts[0], counts[1], share * slope)
-        false_passes = _likeliest_rate(counts[2], counts[3], (1 - share) * slope)
-        above = _judge_rate(share, sensitivity, false_passes) > judge_rate
-        low, high = numpy.where(above, judge_rate, low), numpy.where(above, high, judge_rate)
-    return sensitivity, false_passes, slope
 
 
 def _likeliest_rate(hits: Floats, misses: Floats, slope: Floats) -> Floats:

@@ -22,8 +22,7 @@ from tunecheck.statistics._results import (
     CONFIDENCE,
     Estimate,
     NonInferiority,
-    PairedBinary,
-    PairedScores,
+    Paired,
     SmallestDifference,
     normal_quantile,
 )
@@ -85,7 +84,7 @@ def non_inferiority(difference: Estimate, margin: float, *, higher_is_better: bo
 # -- power
 
 
-def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float = 0.8) -> SmallestDifference:
+def smallest_difference(comparison: Paired, *, power: float = 0.8) -> SmallestDifference:
     """Return the smallest true difference that a two-sided test of these rows shows with this power.
 
     For verdicts it follows from the share of discordant rows: Connor, "Sample size for testing differences in
@@ -109,7 +108,7 @@ def smallest_difference(comparison: PairedBinary | PairedScores, *, power: float
     if error is None:
         return SmallestDifference(None, power, alpha, difference.remark or "the error of the difference is unknown")
 
-    if isinstance(comparison, PairedScores):
+    if comparison.b is None or comparison.c is None:  # scores
         if error == 0:
             return SmallestDifference(None, power, alpha, "all differences are the same: they show no spread")
         degrees = (clusters or n) - 1

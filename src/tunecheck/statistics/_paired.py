@@ -25,7 +25,7 @@ import numpy
 from msgspec.structs import replace
 
 from tunecheck.statistics import _distributions as distributions, _estimates as estimates
-from tunecheck.statistics._results import CONFIDENCE, Estimate, PairedBinary, PairedScores
+from tunecheck.statistics._results import CONFIDENCE, Estimate, Paired
 
 # -- verdicts
 
@@ -39,7 +39,7 @@ def paired_binary(
     clusters: estimates.Labels | None = None,
     *,
     confidence: float = CONFIDENCE,
-) -> PairedBinary:
+) -> Paired:
     """Return both pass rates, their difference (new − base) with its interval, and McNemar's tests.
 
     The difference has Tango's score interval: of the usual intervals, its coverage stayed nearest to its confidence
@@ -64,7 +64,7 @@ def paired_binary(
     groups = estimates.as_clusters(clusters, len(change))
     b, c = int(numpy.count_nonzero(change < 0)), int(numpy.count_nonzero(change > 0))
 
-    return PairedBinary(
+    return Paired(
         n=len(change),
         clusters=None if groups is None else groups.count,
         base=estimates.share(before, groups, confidence),
@@ -89,7 +89,7 @@ def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGro
     elif groups is not None and groups.count > 1:
         flipped = flip_counts(groups.sums(change))
         exact, mid = flipped.exact, flipped.mid
-    return {"p_value": mid, "p_exact": exact, "p_mid": mid}
+    return {"p_value": mid, "p_exact": exact}
 
 
 def _difference(
@@ -124,7 +124,7 @@ def paired_scores(
     seed: int = 0,
     resamples: int = estimates.RESAMPLES,
     flips: int = FLIPS,
-) -> PairedScores:
+) -> Paired:
     """Return both means, their difference (new − base) with its interval, and the sign-flip test.
 
     The intervals are `estimate_mean`'s; rows are resampled as pairs. With clusters the intervals are Student's t(C − 1)
@@ -174,21 +174,19 @@ def make_paired_scores(
     figures: tuple[Estimate, Estimate, Estimate],
     flipped: "Flips | None",
     units: str,
-) -> PairedScores:
+) -> Paired:
     """Return the result, built from its figures and the sign-flip test.
 
     `change` has the difference of each row. `figures` are those of the base, of the new run and of the difference.
     `flipped` is the test, or None if there is too little data. `units` completes its name, for example " of clusters".
     """
     base_mean, new_mean, difference = figures
-    return PairedScores(
+    return Paired(
         n=len(change),
         clusters=None if groups is None else groups.count,
         base=base_mean,
         new=new_mean,
         difference=difference,
-        changed=int(numpy.count_nonzero(change)),
-        higher=int(numpy.count_nonzero(change > 0)),
         p_value=None if flipped is None else flipped.mid,
         p_exact=None if flipped is None else flipped.exact,
         test="none" if flipped is None else f"sign-flip permutation{units}, mid-p ({flipped.how})",

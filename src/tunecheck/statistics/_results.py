@@ -51,7 +51,13 @@ class Estimate(Result, frozen=True):
 
 
 class Paired(Result, frozen=True, kw_only=True):
-    """Two runs on the same rows; `p_value` comes from `test`; `p_exact` is conservative."""
+    """Two runs on the same rows.
+
+    For verdicts, `b` rows passed in the base only, `c` in the new run only; both are None for scores. `p_value` comes
+    from `test`, which counts results equal to the observed one by half (mid-p). `p_exact` counts them whole, which is
+    conservative and often too large. Without clusters, both p-values of verdicts come from McNemar's test. All others
+    come from a permutation test.
+    """
 
     n: int
     clusters: int | None
@@ -61,29 +67,8 @@ class Paired(Result, frozen=True, kw_only=True):
     p_value: float | None
     p_exact: float | None
     test: str
-
-
-class PairedBinary(Paired, frozen=True, kw_only=True):
-    """Verdicts of two runs.
-
-    `b` rows passed in the base only, `c` in the new run only. `p_value` is `p_mid`; `p_exact` is often too large.
-    Without clusters both come from McNemar's test, with clusters from a permutation test.
-    """
-
-    b: int
-    c: int
-    p_mid: float | None
-
-
-class PairedScores(Paired, frozen=True, kw_only=True):
-    """Scores of two runs: `changed` of `n` rows differ, `higher` of these have a higher score in the new run.
-
-    `p_value` comes from a permutation test that counts sums equal to the observed one by half. `p_exact` counts them
-    whole, which is too large for scores with few distinct values.
-    """
-
-    changed: int
-    higher: int
+    b: int | None = None
+    c: int | None = None
 
 
 class NonInferiority(Result, frozen=True):
