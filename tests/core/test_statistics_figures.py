@@ -249,7 +249,7 @@ def test_a_result_is_written_as_json_by_its_fields() -> None:
     found = paired_scores([0.5, 0.25, 1.0], [0.5, 0.75, 1.0]).to_json()
     assert isinstance(found["difference"], dict)
     assert found["difference"]["value"] == pytest.approx(0.5 / 3)
-    assert (found["changed"], found["higher"]) == (1, 1)
+    assert (found["n"], found["b"]) == (3, None)
 
 
 # 90 of 100 good rows and 20 of 100 bad ones pass: sensitivity 0.9, specificity 0.8, so that differences shrink to 0.7.

@@ -41,7 +41,7 @@ from tunecheck.comparison._wording import change_text, headline, margin_text, ne
 from tunecheck.results import RunTable, State
 from tunecheck.runs._manifest import changed_settings
 from tunecheck.runs._store import Run
-from tunecheck.statistics._decisions import margin_result, refutes, rows_to_decide
+from tunecheck.statistics._decisions import margin_result, rows_to_decide
 from tunecheck.statistics._results import Estimate, normal_quantile
 
 EFFECTS: tuple[Effect, ...] = ("invalid", "keep", "undecided", "none")
@@ -259,7 +259,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         """
         margin = self.pair.settings.margin or 0.0
         is_shown = measuring.shown_verdict(difference, p_adjusted, higher_is_better=up) == "worse"
-        return is_shown and refutes(difference, margin, higher_is_better=up)
+        return is_shown and margin_result(difference, margin, higher_is_better=up) == "refuted"
 
     def _guard_objections(self) -> Iterator[Objection]:
         """Yield objections to guards that are violated, or that these rows do not decide."""

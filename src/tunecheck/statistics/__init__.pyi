@@ -20,9 +20,9 @@ from ._corrected import (
 from ._decisions import (
     chance_to_show as chance_to_show,
     holm as holm,
+    margin_result as margin_result,
     margin_to_show as margin_to_show,
     non_inferiority as non_inferiority,
-    refutes as refutes,
     rows_to_decide as rows_to_decide,
     rows_to_show as rows_to_show,
     smallest_binary as smallest_binary,

@@ -57,16 +57,8 @@ def multiple_comparisons_with_the_best(
         higher_is_better: True if the best run has the highest mean.
         confidence: level of all intervals together, between 0 and 1.
         seed: seed of the bootstrap.
-
-    Raises:
-        ValueError: the confidence is not between 0 and 1, clusters and rows differ in number, or there are fewer than
-            two runs.
     """
-    normal_quantile(confidence)  # raises an error for an invalid confidence
     rows, runs = scores.shape
-    if runs < 2:
-        raise ValueError(f"a comparison with the best other run needs scores of two runs or more, not {runs}")
-
     sign = 1.0 if higher_is_better else -1.0
 
     # From here on higher is better; `sign` turns the results back at the end.

@@ -24,7 +24,7 @@ Student's intervals end at the range of the metric, if it is known. Lines 4, 5 a
 have the same score and fewer than 100 rows (or clusters) have another one, the interval is Student's with the degrees
 of freedom of those others. An example is a difference of two runs in which few rows changed.
 
-The module begins with the conversion of numbers to checked arrays, and of row labels to clusters.
+The module begins with the conversion of numbers to arrays, and of row labels to clusters. Callers check input of users.
 """
 
 import math
@@ -93,20 +93,6 @@ def as_floats(values: Numbers) -> Floats:
     return numpy.ascontiguousarray(values, dtype=numpy.float64).reshape(-1)
 
 
-def as_outcomes(values: Numbers) -> Floats:
-    """Return verdicts as an array of 0 and 1.
-
-    Raises:
-        ValueError: a verdict is neither true or 1, nor false or 0.
-    """
-    floats = as_floats(values)
-    strange = ~((floats == 0) | (floats == 1))
-    if strange.any():
-        position = int(strange.argmax())
-        raise ValueError(f"verdict at position {position} must be true, false, 1 or 0, not {float(floats[position])!r}")
-    return floats
-
-
 def as_codes(labels: Iterable[Hashable]) -> Codes:
     """Return a number for each row; rows with equal labels get equal numbers, a row labelled None gets its own.
 
@@ -123,14 +109,9 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
     """Group rows with equal labels; a row labelled None is a group by itself.
 
     Return None without labels or if no group has two rows: then all rows are independent.
-
-    Raises:
-        ValueError: there are more or fewer labels than rows.
     """
     if labels is None:
         return None
-    if len(labels) != rows:
-        raise ValueError(f"{len(labels)} cluster labels were given for {rows} rows: give one label for each row")
 
     # Codes made by `as_codes` are grouped as they are; all other labels get codes first.
     known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
@@ -139,14 +120,7 @@ def as_clusters(labels: Labels | None, rows: int) -> RowGroups | None:
 
 
 def differences(base: Floats, new: Floats) -> Floats:
-    """Return new − base for each row, as 0 within rounding errors.
-
-    Raises:
-        ValueError: base and new have different lengths.
-    """
-    if len(base) != len(new):
-        raise ValueError(f"base and new run must have the same number of values, not {len(base)} and {len(new)}")
-
+    """Return new − base for each row, as 0 within rounding errors."""
     # An infinite value may give any change: callers look for it with `problem`, in base and new.
     with numpy.errstate(invalid="ignore", over="ignore"):
         change = new - base
@@ -271,12 +245,8 @@ def estimate_proportion(
         outcomes: 1 or true for a row that passed, 0 or false for one that did not.
         clusters: a label for every row; rows with equal labels are not independent.
         confidence: level of the two-sided interval, between 0 and 1.
-
-    Raises:
-        ValueError: an outcome is neither 0 nor 1, labels and rows differ in number, or the confidence is not between 0
-            and 1.
     """
-    values = as_outcomes(outcomes)
+    values = as_floats(outcomes)
     return share(values, as_clusters(clusters, len(values)), confidence)
 
 
@@ -351,9 +321,6 @@ def estimate_mean(
         confidence: level of the two-sided interval, between 0 and 1.
         seed: seed of the bootstrap; the same seed gives the same interval.
         resamples: number of bootstrap samples.
-
-    Raises:
-        ValueError: labels and rows differ in number, or the confidence is not between 0 and 1.
     """
     floats = as_floats(values)
     return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, seed, resamples)[0]
@@ -372,9 +339,7 @@ def means(
     `bounds` has the range of each column, or None. Columns that need the bootstrap share one set of samples: a
     comparison draws its rows once for the base, for the new run and for the difference.
     """
-    normal_quantile(confidence)  # raises an error for an invalid confidence
     n = len(columns[0])
-
     remark = problem(*columns) or (None if n else "there are no rows")
     if remark is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
@@ -505,9 +470,6 @@ def pass_at_k(trials: Trials, k: int) -> float | None:
 
     Example: of 4 trials of one item 2 passed. For k = 2, C(2, 2) / C(4, 2) = 1/6 of the pairs of trials have no pass,
     so the chance is 5/6.
-
-    Raises:
-        ValueError: k is less than 1, or an item has more passes than trials.
     """
     return _mean_chance(trials, k, lambda c, n: 1 - math.comb(n - c, k) / math.comb(n, k))
 
@@ -516,7 +478,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
     """Return the chance that all of k trials of an item pass, averaged over the items: pass^k.
 
     The unbiased estimate from c passes in n trials is C(c, k) / C(n, k): Yao and others, "τ-bench" (2024), arXiv
-    2406.12045, section 3. Errors, items with too few trials, and None are as in `pass_at_k`.
+    2406.12045, section 3. Items with too few trials, and None, are as in `pass_at_k`.
 
     Example: for 2 passed of 4 trials and k = 2, one of six pairs of trials passes twice: 1/6.
     """
@@ -524,17 +486,7 @@ def pass_hat_k(trials: Trials, k: int) -> float | None:
 
 
 def _mean_chance(trials: Trials, k: int, chance: Callable[[int, int], float]) -> float | None:
-    """Return the mean of `chance(passed, trials)` over items with k trials or more; None if there are none.
-
-    Raises:
-        ValueError: k is less than 1, or an item has more passes than trials.
-    """
-    if k < 1:
-        raise ValueError(f"k, the number of trials, must be 1 or more, not {k!r}")
-    for item, (passed, count) in enumerate(trials):
-        if not 0 <= passed <= count:
-            raise ValueError(f"item {item}: the number of passed trials must be from 0 to {count}, not {passed}")
-
+    """Return the mean of `chance(passed, trials)` over items with k trials or more; None if there are none."""
     values = numpy.array([chance(passed, count) for passed, count in trials if count >= k])
     if not len(values):
         return None

@@ -54,11 +54,8 @@ def paired_binary(
         new: the other run's verdicts on the same rows.
         clusters: a label for every row; rows with equal labels are not independent.
         confidence: level of the two-sided intervals, between 0 and 1.
-
-    Raises:
-        ValueError: a verdict is neither 0 nor 1, the lengths differ, or the confidence is not between 0 and 1.
     """
-    before, after = estimates.as_outcomes(base), estimates.as_outcomes(new)
+    before, after = estimates.as_floats(base), estimates.as_floats(new)
     change = estimates.differences(before, after)
 
     groups = estimates.as_clusters(clusters, len(change))
@@ -142,9 +139,6 @@ def paired_scores(
         seed: seed of all random draws; the same seed gives the same figures.
         resamples: number of bootstrap samples.
         flips: number of random sign flips if there are too many combinations to try all.
-
-    Raises:
-        ValueError: the lengths differ, or the confidence is not between 0 and 1.
     """
     before, after = estimates.as_floats(base), estimates.as_floats(new)
     change = estimates.differences(before, after)
