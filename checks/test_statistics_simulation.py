@@ -58,7 +58,7 @@ def test_the_interval_of_a_run_that_stops_once_it_is_decided_holds_the_truth(cha
     source, draws, missed, decided = random.Random(11), 800, 0, 0
     up = (changed + difference) / 2
     for _ in range(draws):
-        test = EarlyTest(total=300, verdicts=True)
+        test = EarlyTest(None, 0.95, 300, verdicts=True)
         for _ in range(300):
             chance = source.random()
             pair = (0.0, 1.0) if chance < up else (1.0, 0.0) if chance < changed else (1.0, 1.0)

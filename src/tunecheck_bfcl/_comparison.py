@@ -87,7 +87,7 @@ def paired_weighted(
     base_sum, new_sum, difference = (
         _estimate(values, parts, shares, sizes, groups, confidence) for values in (base, new, change)
     )
-    return statistics.make_paired_scores(change, groups, (base_sum, new_sum, difference), flipped, ", weighted")
+    return statistics.make_paired_scores(base_sum, new_sum, difference, flipped, ", weighted")
 
 
 def _estimate(

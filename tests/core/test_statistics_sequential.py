@@ -115,7 +115,7 @@ def test_what_is_undecided_at_the_end_is_what_the_whole_run_says(seed: int, fixe
 
 
 def test_the_interval_of_a_stopped_test_holds_the_difference_and_the_decision() -> None:
-    test = EarlyTest()
+    test = EarlyTest(None, 0.95, None, verdicts=False)
     for base, new in drawn(0.2, 0.02, 1_000, seed=3):
         if test.see(base, new) != "undecided":
             break
@@ -141,7 +141,7 @@ def test_what_is_out_of_range_is_refused(pairs: Any, margin: float | None, confi
 
 
 def test_the_p_value_is_below_its_level_once_a_difference_is_decided_and_1_of_equal_scores() -> None:
-    test, alike = EarlyTest(), EarlyTest()
+    test, alike = (EarlyTest(None, 0.95, None, verdicts=False) for _ in range(2))
     outcomes = [test.see(*WORSE) for _ in range(20)]
     first = next(pairs for pairs, outcome in enumerate(outcomes, 1) if outcome == "worse")
     alike.see(*SAME)
@@ -151,7 +151,7 @@ def test_the_p_value_is_below_its_level_once_a_difference_is_decided_and_1_of_eq
 
 
 def test_where_pairs_fall_out_the_complete_run_is_that_much_smaller() -> None:
-    fell_out, small = EarlyTest(margin=0.03, total=1_000), EarlyTest(margin=0.03, total=300)
+    fell_out, small = (EarlyTest(0.03, 0.95, total, verdicts=False) for total in (1_000, 300))
     for _ in range(700):
         fell_out.skip()
     taken = [next(n for n in itertools.count(1) if test.see(*SAME) == "not_worse") for test in (fell_out, small)]
@@ -190,7 +190,7 @@ def test_verdicts_take_fewer_pairs_than_bets_do() -> None:
 
 
 def test_the_interval_holds_0_exactly_until_the_verdicts_are_decided() -> None:
-    test = EarlyTest(total=300, verdicts=True)
+    test = EarlyTest(None, 0.95, 300, verdicts=True)
     lows = [0.0]
     for base, new in drawn(0.15, 0.04, 300, seed=8):
         outcome = test.see(base, new)

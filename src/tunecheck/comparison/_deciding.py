@@ -18,15 +18,13 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import DecidedMetric, EarlyStop, Stopped
 from tunecheck._json import JSON
 from tunecheck._messages import ALLOW_SIMULATED
 from tunecheck._records import Journal
 from tunecheck._targets import Row, Target
-from tunecheck.comparison._measuring import choose_metrics, default_primary, item_values
+from tunecheck.comparison._measuring import ComparisonSettings, choose_metrics, default_primary, item_values
 from tunecheck.comparison._pairs import pair
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._plan import RandomOrder
@@ -35,24 +33,20 @@ from tunecheck.results import AboutToRun, MetricColumn, RunLike, RunTable, read_
 from tunecheck.statistics._sequential import EarlyTest, Outcome
 
 
-class Question(msgspec.Struct, frozen=True):
-    """The question of early stopping: is the run better or worse than the base, or at most a margin worse?
+class EarlyStopping:
+    """The decision whether a run is better or worse than its base, or at most a margin worse, while it is in progress.
 
-    `metrics` are evaluators, or keys of metrics.json; None means the primary metric.
+    The settings' metrics decide, by default the primary metric.
     """
 
-    base: RunLike
-    margin: float | None
-    metrics: Sequence[str] | None = None
-    confidence: float = 0.95
-    seed: int = 0
-    allow_simulated: bool = False
-
-
-class EarlyStopping:
-    """The answer to a question of early stopping, updated while the run is in progress."""
-
-    def __init__(self, question: Question, rows: AboutToRun, evaluators: Collection[str], results_dir: Path) -> None:
+    def __init__(
+        self,
+        base: RunLike,
+        settings: ComparisonSettings,
+        rows: AboutToRun,
+        evaluators: Collection[str],
+        results_dir: Path,
+    ) -> None:
         """Read the base, and pair it with the rows to be evaluated.
 
         Raises:
@@ -64,22 +58,22 @@ class EarlyStopping:
             raise ConfigurationError(f"{problem}: give data as a path, list or DataFrame")
 
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
-        base, new = read_runs([question.base, rows], results_dir)
-        if base.info.simulated and not question.allow_simulated:
-            raise _refusal(base, f"its answers are simulated, not a model's: accept them with {ALLOW_SIMULATED}")
+        table, new = read_runs([base, rows], results_dir)
+        if table.info.simulated and not settings.allow_simulated:
+            raise _refusal(table, f"its answers are simulated, not a model's: accept them with {ALLOW_SIMULATED}")
 
-        self._question, self._base_id, self._dataset = question, base.info.id, rows.dataset
+        self._settings, self._base_id, self._dataset = settings, table.info.id, rows.dataset
         # The item of each row: without several trials, every row is an item.
         self._items = range(len(new.row_ids)) if new.items.of_row is None else new.items.of_row
         self._clusters = None if new.clusters is None else new.clusters.labels
 
-        pairing = pair(base, new)
+        pairing = pair(table, new)
         # Each row of the run gets the base's item that is paired with the row's item. A row that the base lacks has no
         # entry.
         base_item_of = dict(zip(pairing.new, pairing.base, strict=True))
         self._base_items = {row: base_item_of[item] for row, item in enumerate(self._items) if item in base_item_of}
 
-        self._tests = _tests(question, base, evaluators, new.opened.primary)
+        self._tests = _tests(settings, table, evaluators, new.opened.primary)
 
     def begin(self, target: Target | None) -> RandomOrder:
         """Begin the tests, and return the rows in random order for this target; rows that the base lacks come last.
@@ -89,7 +83,7 @@ class EarlyStopping:
         self._order = RandomOrder(
             self._dataset.rows(),
             label=lambda row: self._unit_label(row, target),
-            seed=self._question.seed,
+            seed=self._settings.seed,
             enough=self._add_unit,
             is_useful=lambda unit: any(row.index in self._base_items for row in unit),
         )
@@ -139,7 +133,7 @@ class EarlyStopping:
 
         `answered` has the numbers of the rows that were requested before the run was resumed.
         """
-        order, question = self._order, self._question
+        order, settings = self._order, self._settings
         # Rows that were sent before the decision may have finished after it. They are recorded, but do not count.
         requested = order.asked.union(answered)
 
@@ -154,9 +148,9 @@ class EarlyStopping:
         decision = EarlyStop(
             outcome=self._outcome(),
             against=self._base_id,
-            margin=question.margin,
-            confidence=question.confidence,
-            seed=question.seed,
+            margin=settings.margin,
+            confidence=settings.confidence,
+            seed=settings.seed,
             rows=len(judged),
             of=order.total,
             asked_beyond=order.total - len(judged) - len(not_requested),
@@ -185,7 +179,9 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
     return primary if primary in common else default_primary(common, base)
 
 
-def _tests(question: Question, base: RunTable, evaluators: Collection[str], primary: str | None) -> list[_MetricTest]:
+def _tests(
+    settings: ComparisonSettings, base: RunTable, evaluators: Collection[str], primary: str | None
+) -> list[_MetricTest]:
     """Return a test for each metric to decide by; without named metrics, for `primary`, the data's primary metric.
 
     Raises:
@@ -193,13 +189,13 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
             margin covers the whole range.
     """
     tests = []
-    names = question.metrics or [gated_primary(base, evaluators, primary or base.opened.primary)]
+    names = settings.named or [gated_primary(base, evaluators, primary or base.opened.primary)]
 
     # The base stands for both runs: the new run has no columns before it has rows.
     for chosen in choose_metrics(base, base, names)[0]:
         if not chosen.tested:
             continue
-        name, margin = chosen.name, question.margin
+        name, margin = chosen.name, settings.margin
 
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} covers a slice and cannot stop a run early: name a metric of all rows")
@@ -217,7 +213,7 @@ def _tests(question: Question, base: RunTable, evaluators: Collection[str], prim
         if margin is not None and margin >= abs(best - worst):
             raise ConfigurationError(f"the margin {margin:g} covers the whole range of {name}: give a smaller margin")
         base_scores = (item_values(base, column.name) - worst) / (best - worst)
-        tests.append(_MetricTest(name, column, base_scores.tolist(), worst, best - worst, question))
+        tests.append(_MetricTest(name, column, base_scores.tolist(), worst, best - worst, settings))
 
     return tests
 
@@ -242,7 +238,7 @@ class _MetricTest:
     base_scores: Sequence[float]
     worst: float
     span: float
-    question: Question
+    settings: ComparisonSettings
     outcome: Outcome = "undecided"
     pairs_at_outcome: int = 0
     test: EarlyTest = field(init=False)  # `begin` sets it
@@ -262,8 +258,8 @@ class _MetricTest:
         verdicts = self._has_verdicts and single_rows
         verdicts = verdicts and all(self.base_scores[item] in (0, 1) for unit in known for item in unit)
 
-        margin = None if self.question.margin is None else self.question.margin / abs(self.span)
-        self.test = EarlyTest(margin, self.question.confidence, total, verdicts=verdicts)
+        margin = None if self.settings.margin is None else self.settings.margin / abs(self.span)
+        self.test = EarlyTest(margin, self.settings.confidence, total, verdicts=verdicts)
 
     def add_unit(self, unit: Sequence[tuple[int, RowState]]) -> None:
         """Add one pair to the test: the mean scores of a unit in the base and in the new run.

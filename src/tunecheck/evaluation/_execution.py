@@ -233,17 +233,22 @@ class Execution:
         settings = self.settings
         if settings.base is None:
             return None
-        from tunecheck.comparison._deciding import EarlyStopping, Question
+        from tunecheck.comparison._deciding import EarlyStopping
+        from tunecheck.comparison._measuring import ComparisonSettings
         from tunecheck.results import AboutToRun
 
         # If the data holds the answers, the mapping names their columns, which do not belong to a row's content.
         mapping = manifests.describe_mapping(self.layers).values() if self.target is None else None
         rows = AboutToRun(self.dataset, mapping, settings.cluster, settings.primary)
-        metrics = [settings.decide_on] if isinstance(settings.decide_on, str) else settings.decide_on
-        question = Question(
-            settings.base, settings.margin, metrics, settings.confidence, settings.seed, settings.allow_simulated
+        decide_by = ComparisonSettings(
+            metrics=settings.decide_on,
+            confidence=settings.confidence,
+            margin=settings.margin,
+            allow_simulated=settings.allow_simulated,
+            seed=settings.seed,
         )
-        return EarlyStopping(question, rows, [evaluator.name for evaluator in self.evaluators], settings.folder)
+        names = [evaluator.name for evaluator in self.evaluators]
+        return EarlyStopping(settings.base, decide_by, rows, names, settings.folder)
 
     def _describe(self, scan: Scan) -> RunFile:
         """Return the manifest of a new run: data set, target, evaluators, mapping, settings and versions."""

@@ -256,34 +256,27 @@ def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estima
     The standard error of independent rows is √(p (1 − p) / n), with the pass rate p. Without rows, the estimate has no
     value.
     """
-    n = len(values)
-    value = float(values.sum()) / n if n else 0.0
-    plain_error = math.sqrt(value * (1 - value) / n) if n else 0.0
+    value = float(values.mean()) if len(values) else 0.0
     return with_score_interval(
-        values, value, plain_error, groups, confidence, "Wilson", lambda rows, z: wilson_interval(value, rows, z)
+        values, groups, confidence, "Wilson", lambda rows, reach: wilson_interval(value, rows, reach)
     )
 
 
 def with_score_interval(
-    values: Floats,
-    value: float,
-    plain_error: float,
-    groups: RowGroups | None,
-    confidence: float,
-    method: str,
-    interval: Callable[[float, float], Bounds],
+    values: Floats, groups: RowGroups | None, confidence: float, method: str, interval: Callable[[float, float], Bounds]
 ) -> Estimate:
-    """Return the mean `value` of rows with a score interval; with groups, for the effective number of rows.
+    """Return the mean of rows with a score interval; with groups, for the effective number of rows.
 
-    `interval` takes a number of rows and a half-width in standard errors; `method` is its name in the result.
-    `plain_error` is the standard error of independent rows. With a single cluster there is no interval.
+    `interval` takes a number of rows and a half-width in standard errors; `method` is its name in the result. With a
+    single cluster there is no interval.
     """
     n = len(values)
-    z = normal_quantile(confidence)
     if not n:
         return Estimate(None, None, None, 0, confidence, method, remark="there are no rows")
+
+    value, plain_error = float(values.mean()), float(values.std()) / math.sqrt(n)
     if groups is None:
-        return Estimate(value, *interval(n, z), n, confidence, method, plain_error)
+        return Estimate(value, *interval(n, normal_quantile(confidence)), n, confidence, method, plain_error)
 
     error = groups.mean_error(values)
     if error is None:
@@ -323,7 +316,7 @@ def estimate_mean(
         resamples: number of bootstrap samples.
     """
     floats = as_floats(values)
-    return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, seed, resamples)[0]
+    return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, (seed, resamples))[0]
 
 
 def means(
@@ -331,13 +324,13 @@ def means(
     bounds: Sequence[Bounds | None],
     groups: RowGroups | None,
     confidence: float,
-    seed: int,
-    resamples: int,
+    draws: tuple[int, int],
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together.
 
-    `bounds` has the range of each column, or None. Columns that need the bootstrap share one set of samples: a
-    comparison draws its rows once for the base, for the new run and for the difference.
+    `bounds` has the range of each column, or None. `draws` are the seed and the number of bootstrap samples. Columns
+    that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new run and
+    for the difference.
     """
     n = len(columns[0])
     remark = problem(*columns) or (None if n else "there are no rows")
@@ -350,7 +343,7 @@ def means(
     intervals: dict[int, Bounds] = {}
     if resampled:
         together = numpy.column_stack([columns[column] for column in resampled])
-        intervals = dict(zip(resampled, bca_intervals(together, confidence, seed, resamples), strict=True))
+        intervals = dict(zip(resampled, bca_intervals(together, confidence, *draws), strict=True))
 
     return [
         _mean(values, limits, groups, confidence, degrees[column], intervals.get(column))

@@ -96,16 +96,13 @@ def _difference(
 
     `change` has the difference of each row. `b` rows passed in the base only, `c` in the new run only.
     """
-    n = max(1, len(change))
-    # The variance of changes of −1, 0 and 1 is the share of changed rows less the squared mean change.
-    value, plain_error = (c - b) / n, math.sqrt(b + c - (c - b) ** 2 / n) / n
 
     def interval(rows: float, reach: float) -> tuple[float, float]:
         """Return Tango's interval for this many rows."""
-        worth = rows / n  # all counts shrink by the same factor, so the difference itself stays
-        return distributions.tango(b * worth, c * worth, n * worth, reach)
+        worth = rows / len(change)  # all counts shrink by the same factor, so the difference itself stays
+        return distributions.tango(b * worth, c * worth, len(change) * worth, reach)
 
-    return estimates.with_score_interval(change, value, plain_error, groups, confidence, "Tango", interval)
+    return estimates.with_score_interval(change, groups, confidence, "Tango", interval)
 
 
 # -- scores
@@ -148,7 +145,7 @@ def paired_scores(
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     columns, ranges = [before, after, change], [bounds, bounds, spans]
 
-    base_mean, new_mean, difference = estimates.means(columns, ranges, groups, confidence, seed, resamples)
+    base_mean, new_mean, difference = estimates.means(columns, ranges, groups, confidence, (seed, resamples))
     if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
 
@@ -159,27 +156,21 @@ def paired_scores(
         flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
 
     units = "" if groups is None else " of clusters"
-    return make_paired_scores(change, groups, (base_mean, new_mean, difference), flipped, units)
+    return make_paired_scores(base_mean, new_mean, difference, flipped, units)
 
 
 def make_paired_scores(
-    change: estimates.Floats,
-    groups: estimates.RowGroups | None,
-    figures: tuple[Estimate, Estimate, Estimate],
-    flipped: "Flips | None",
-    units: str,
+    base: Estimate, new: Estimate, difference: Estimate, flipped: "Flips | None", units: str
 ) -> Paired:
-    """Return the result, built from its figures and the sign-flip test.
+    """Return the result, built from its figures and the sign-flip test, which is None if there is too little data.
 
-    `change` has the difference of each row. `figures` are those of the base, of the new run and of the difference.
-    `flipped` is the test, or None if there is too little data. `units` completes its name, for example " of clusters".
+    `units` completes the test's name, for example " of clusters".
     """
-    base_mean, new_mean, difference = figures
     return Paired(
-        n=len(change),
-        clusters=None if groups is None else groups.count,
-        base=base_mean,
-        new=new_mean,
+        n=difference.n,
+        clusters=difference.clusters,
+        base=base,
+        new=new,
         difference=difference,
         p_value=None if flipped is None else flipped.mid,
         p_exact=None if flipped is None else flipped.exact,

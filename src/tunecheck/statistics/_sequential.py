@@ -97,14 +97,7 @@ class EarlyTest:
     and a known total, a walk over the signs of the changed pairs tests this instead, with fewer pairs.
     """
 
-    def __init__(
-        self,
-        margin: float | None = None,
-        confidence: float = CONFIDENCE,
-        total: int | None = None,
-        *,
-        verdicts: bool = False,
-    ) -> None:
+    def __init__(self, margin: float | None, confidence: float, total: int | None, *, verdicts: bool) -> None:
         """Begin without pairs; `total` is the number of pairs of the complete run, None if unknown.
 
         `margin` is the accepted loss; with None, the test is for better or worse. `verdicts` is True if every score is
