@@ -30,7 +30,6 @@ async def test_a_call_that_ends_its_process_fails_alone(tmp_path: Path, kind: st
     body, how = POISON[kind]
     source = f"{word} answer(messages):\n    q = messages[0]['content']\n    if q == '5':\n        {body}\n    return q"
     endpoint = make(tmp_path, source, limits={"concurrency": 4})
-    endpoint.isolate()
     done = await ask_many(endpoint)
     (died,) = [each for each in done if isinstance(each, BaseException)]
     assert (type(died), str(died)) == (WorkerDied, f"mine.py:answer ended its process: {how}")
@@ -43,6 +42,5 @@ async def test_a_call_that_keeps_the_interpreter_is_too_late_and_the_others_are_
         "    if q == '5':\n        re.match(r'(a+)+$', 'a' * 64 + 'b')\n    return q"
     )
     endpoint = make(tmp_path, source, limits={"concurrency": 4}, timeout_s=2)
-    endpoint.isolate()
     done = await ask_many(endpoint, 8)
     assert [type(each) for each in done] == [Completion] * 5 + [TimedOutError] + [Completion] * 2

@@ -353,9 +353,6 @@ class Endpoint(UserCalls, ABC):
     def share_limits(self, buckets: SharedLimits) -> None:
         """Use rate-limit buckets that are shared with other processes."""
 
-    def isolate(self) -> None:
-        """From now on, call the user's function in a separate process. Kinds without such a function ignore this."""
-
     def hide(self, secrets: Redactor) -> None:
         """Also mask these secrets of later requests in answers and errors. Kinds that make no calls ignore this."""
 

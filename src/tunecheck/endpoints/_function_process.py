@@ -61,8 +61,12 @@ _PATIENCE_S = 3.0
 class FunctionProcess:
     """Calls a function in another process, with many concurrent calls."""
 
-    def __init__(self, reference: str, place: FunctionPlace) -> None:
-        """Start nothing yet. `reference` names the function in errors, `place` is where a process imports it from."""
+    def __init__(self, reference: str, place: FunctionPlace, most: int) -> None:
+        """Start nothing yet. `reference` names the function in errors, `place` is where a process imports it from.
+
+        Callers enter `slots` for a call, so that at most `most` calls run at once.
+        """
+        self.slots = asyncio.Semaphore(most)
         self._reference = reference
         self._place = place
         self._shared: WorkerProcess | None = None

@@ -1,30 +1,27 @@
 """A Python function as an endpoint: `function: module:name` or `function: file.py:name`.
 
 The function runs with the user's rights. So only a definition that the user passes can name it, never data or a
-model's answer. Runs call it in a separate process (`_function_process`). In this process, if a call exceeds its time
-limit, a sync function keeps its thread, and a coroutine is cancelled (`_loops`).
+model's answer. It is called in a separate process (`_function_process`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import hashlib
 import inspect
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
 from tunecheck import _errors as errors
 from tunecheck._json import JSON, plain
-from tunecheck._loops import LateError, PerLoop, Threads, UserLoop
+from tunecheck._loops import LateError, PerLoop
 from tunecheck.endpoints import _base as base
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._function_process import FunctionError, FunctionPlace, FunctionProcess
-from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 
 # The arguments that a function may accept.
@@ -43,17 +40,16 @@ class PythonConfig(base.EndpointConfig, frozen=True, kw_only=True):
 class PythonEndpoint(base.Endpoint):
     """Calls a function with the arguments `messages`, `tools` and `parameters`, as far as it accepts them.
 
-    A run calls the function in a separate process, so that a crash only fails one call. Outside a run, or with
-    `--workers 0`, it is called in this process. An async function runs in a separate event loop, a sync function in
-    threads. The function returns a text, an OpenAI message (a dict), a list of tool calls, or a Completion. `timeout_s`
-    limits the wait; a sync function continues in its thread after a timeout.
+    The function is called in a separate process, so that a crash only fails one call: an async function in an event
+    loop, a sync function in threads. It returns a text, an OpenAI message (a dict), a list of tool calls, or a
+    Completion. `timeout_s` limits the wait; a sync function continues in its thread after a timeout.
     """
 
     kind = "python"
     config_type = PythonConfig
 
     def __init__(self, definition: base.Definition) -> None:
-        """Check the definition and import the function, which runs the user's module.
+        """Check the definition and import the function, which runs the user's module in this process, too.
 
         Raises:
             ConfigurationError: the definition is wrong, or the function cannot be imported.
@@ -62,17 +58,15 @@ class PythonEndpoint(base.Endpoint):
         self.name = definition.name
         self._reference = config.function
         self._place = _function_place(self._reference, definition)
-        self._function, self._source = _load_function(self._place, definition)
+        function, self._source = _load_function(self._place, definition)
 
-        self._accepted = _accepted_parameters(self._function)
+        self._accepted = _accepted_parameters(function)
         self._parameters: dict[str, JSON] = config.parameters
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
 
-        self._clock = Clock()
         self._redactor = Redactor()
-        self._states: PerLoop[_PythonState] = PerLoop()
-        self._isolated = False
+        self._processes: PerLoop[FunctionProcess] = PerLoop()
         self._data = dict(definition.data)
 
     async def complete(self, request: base.ChatRequest) -> base.Completion:
@@ -80,24 +74,23 @@ class PythonEndpoint(base.Endpoint):
 
         A timeout raises TimedOutError. Tunecheck's own errors stay, and any other error becomes an EndpointError.
         """
-        state = self._states.here(self._new_state)
+        process = self._processes.here(self._new_process)
+        values: dict[str, object] = {
+            "messages": [dict(message) for message in request.messages],
+            "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
+            "parameters": {**self._parameters, **request.parameters},
+        }
 
-        async with state.semaphore:
-            started = self._clock.now()
+        async with process.slots:
+            started = time.monotonic()
             try:
-                value = await self._call(request, state)
+                value = await process.call({name: values[name] for name in self._accepted}, self._timeout_s)
             except LateError as late:
                 raise errors.TimedOutError(f"{self._reference} (timeout_s: {self._timeout_s:g}): {late}") from None
-            except errors.TunecheckError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
-                raised = str(error) if isinstance(error, FunctionError) else f"{type(error).__name__}: {error}"
-                text = f"{self._reference} raised {raised}"
-                raise errors.EndpointError(self._redactor.text(" ".join(text.split()))) from error
-            return self._completion(value, (self._clock.now() - started) * 1000)
-
-    def isolate(self) -> None:
-        self._isolated = True
+            except FunctionError as error:
+                text = f"{self._reference} raised {error}"
+                raise errors.EndpointError(self._redactor.text(" ".join(text.split()))) from None
+            return self._completion(value, (time.monotonic() - started) * 1000)
 
     def settings(self) -> dict[str, JSON]:
         return {**self._data, "kind": self.kind}
@@ -110,39 +103,13 @@ class PythonEndpoint(base.Endpoint):
         return {"kind": self.kind, "function": self._reference, "source": self._source, "parameters": self._parameters}
 
     async def close(self) -> None:
-        """End the threads, event loop and process of the running loop. A later call starts new ones."""
-        state = self._states.take()
-        if state is not None:
-            state.threads.shutdown()
-            await state.loop.close()
-            await state.process.close()
+        """End the process of the running loop. A later call starts a new one."""
+        process = self._processes.take()
+        if process is not None:
+            await process.close()
 
-    def _new_state(self) -> _PythonState:
-        """Return threads, an event loop and a process for calls from the current event loop."""
-        concurrency = self.concurrency or 1
-        # A separate pool, because the default pool may have fewer threads than `concurrency`.
-        threads, process = Threads(concurrency, f"tunecheck-{self.name}"), FunctionProcess(self._reference, self._place)
-        return _PythonState(asyncio.Semaphore(concurrency), threads, UserLoop(), process)
-
-    async def _call(self, request: base.ChatRequest, state: _PythonState) -> object:
-        """Call the function in a separate process if isolated, else in a thread. Await the result if necessary.
-
-        Raises:
-            LateError: the function takes longer than the timeout.
-        """
-        values: dict[str, object] = {
-            "messages": [dict(message) for message in request.messages],
-            "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
-            "parameters": {**self._parameters, **request.parameters},
-        }
-
-        arguments = {name: values[name] for name in self._accepted}
-
-        if self._isolated:
-            return await state.process.call(arguments, self._timeout_s)
-
-        call = functools.partial(self._function, **arguments)
-        return await state.loop.call(self._reference, call, self._timeout_s, state.threads)
+    def _new_process(self) -> FunctionProcess:
+        return FunctionProcess(self._reference, self._place, self.concurrency or 1)
 
     def _completion(self, value: object, latency_ms: float) -> base.Completion:
         """Return the function's result as a completion, with secrets masked.
@@ -162,16 +129,6 @@ class PythonEndpoint(base.Endpoint):
         except (ValueError, TypeError) as error:
             reason = self._redactor.text(str(error))
             raise errors.ReplyError(f"{self._reference} returned a value that is not an answer: {reason}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _PythonState:
-    """The resources of one event loop: sync functions run in `threads`, async functions in `loop`."""
-
-    semaphore: asyncio.Semaphore
-    threads: Threads
-    loop: UserLoop
-    process: FunctionProcess
 
 
 def _function_place(reference: str, definition: base.Definition) -> FunctionPlace:

@@ -233,7 +233,7 @@ def _prepare(
 
 
 def _apply_limits(target: Target | None, settings: RunSettings) -> None:
-    """Apply the run's concurrency, isolation and time limit to a target and its endpoint.
+    """Apply the run's concurrency and time limit to a target and its endpoint.
 
     If the endpoint's own limit of concurrency is lower, that limit holds and a note of the target says so.
     """
@@ -245,9 +245,6 @@ def _apply_limits(target: Target | None, settings: RunSettings) -> None:
             if endpoint.concurrency is not None and endpoint.concurrency < wanted:
                 limit = f"at most {endpoint.concurrency} calls at once (limits.concurrency of the endpoint)"
                 target.notes = [*target.notes, f"{limit}, not {wanted} as requested"]
-        # Without worker processes (0), a user's function stays in this process.
-        if settings.workers != 0:
-            endpoint.isolate()
 
     # The default does not replace the limit that a user's class sets itself.
     if settings.target_timeout != DEFAULT_TIMEOUT_S:
