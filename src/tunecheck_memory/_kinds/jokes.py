@@ -1,21 +1,16 @@
 """Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since.
 
-A reply scores by the first rule that applies. A passage is a quoted text, an item of a list, or two sentences in a row.
-It tells a joke if it has at least 80% of the joke's words in order.
+A reply scores by the first rule that applies. A passage is two sentences in a row. It tells a joke if it has at least 80%
+of the joke's words in order.
 
 1. No passage tells the joke: 0.
-2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke: 1.
-3. The reply tells no other joke, and has no words for several ("two jokes", "one was …, another"): 1.
+2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke of the test: 1.
+3. The reply tells no other joke of the test, and has no words for several ("two jokes", "one was …, another"): 1.
 4. Otherwise the joke is one of several without a choice: 0, and not sure.
-
-Another joke is one of the test's own. If the row does not have these, it is any other quoted text or list item of five
-words or more.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -80,7 +75,7 @@ class Jokes(Kind):
         """Score 1 if the reply tells the right joke nearly verbatim, and chooses it if it also tells others.
 
         If it tells several jokes without such a choice, the score is 0 and not sure. Other jokes are those of the
-        test's script; without a script, other quoted texts and list items count.
+        test's script.
         """
         reply, joke = plain_words(last_reply(given)), expected_text(given)
         others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]
@@ -88,10 +83,10 @@ class Jokes(Kind):
         # For each passage that tells the joke, and for each that tells another one: whether the reply chooses it
         right, wrong = list[bool](), list[bool]()
         for passage in _passages(reply):
-            if _tells(passage.text, joke):
-                right.append(passage.is_chosen)
-            elif any(_tells(passage.text, other) for other in others) or (not others and passage.is_separate):
-                wrong.append(passage.is_chosen)
+            if _tells(passage, joke):
+                right.append(_CHOOSES.search(passage) is not None)
+            elif any(_tells(passage, other) for other in others):
+                wrong.append(_CHOOSES.search(passage) is not None)
 
         if not right:
             return Score(0.0, ("the reply does not tell the joke",))
@@ -103,14 +98,6 @@ class Jokes(Kind):
 
 LIKENESS = 0.8
 """The least share of a joke's words, in order, in a passage that tells it."""
-
-
-# '"What do clouds wear? Thunderwear."'; shorter quotes are no jokes
-_QUOTED = re.compile(r'"([^"\n]{8,600})"')
-
-
-# "1. What do clouds wear? Thunderwear.", "- What do …"
-_ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILINE)
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
@@ -132,44 +119,17 @@ _SEVERAL = re.compile(
 """Signs that a reply tells several jokes: "you told me two different jokes", "one was about …, another"."""
 
 
-_FEWEST_WORDS = 5
-"""A quoted text with fewer words is no joke: it quotes a word or phrase."""
-
-
-# The most passages of each sort in a reply, and the most other jokes of a test. Each passage is compared with each
-# joke.
+# The most passages of a reply, and the most other jokes of a test. Each passage is compared with each joke.
 _MOST_PASSAGES = 200
 
 
 _MOST_OTHERS = 20
 
 
-class _JokePassage(NamedTuple):
-    """A part of a reply that may be a joke.
-
-    `is_chosen`: words before or in the passage choose it ("the one about"). `is_separate`: the passage is a quoted text
-    or a list item, and has five words or more.
-    """
-
-    text: str
-    is_chosen: bool
-    is_separate: bool
-
-
-def _passages(reply: str) -> Iterator[_JokePassage]:
-    """Yield a reply's quoted texts and list items, and each pair of consecutive sentences."""
-    for pattern in (_QUOTED, _ITEM):
-        for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
-            before = reply[max(0, match.start() - 160) : match.start()].rstrip()
-            lead = re.split(r"[.!?\n]", before)[-1] or before
-            is_separate = len(rouge_tokens(match[1])) >= _FEWEST_WORDS
-            yield _JokePassage(match[1], _CHOOSES.search(lead) is not None, is_separate)
-
-    # Two sentences, because a joke often is a question and its answer.
+def _passages(reply: str) -> list[str]:
+    """Return each pair of consecutive sentences, because a joke often is a question and its answer."""
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
-    for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
-        text = f"{first} {second}"
-        yield _JokePassage(text, is_chosen=_CHOOSES.search(text) is not None, is_separate=False)
+    return [f"{first} {second}" for first, second in zip(sentences, [*sentences[1:], ""], strict=True)]
 
 
 def _tells(text: str, joke: str) -> bool:
