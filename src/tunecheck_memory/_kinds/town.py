@@ -15,7 +15,7 @@ A route is read in four stages:
 * `moves`: a distance joined with its direction, "head east for 4 kilometers" or "2 km NW"
 * `_placed_moves`: the place to which a move leads; a statement of a position ("is 4 km east of") is not a move
 * `read_routes`: the moves of all steps. A step is an item of a numbered list, or a sentence of other text. A new route
-  begins after a move to the destination, and with an item 1 after other moves.
+  begins after a move to the destination.
 
 Terms: a *move* is complete if it has a distance and a direction. A *fact* is a statement of a position. A place is its
 number in the list of places, from 0 for the start; the destination is the last.
@@ -376,7 +376,7 @@ def moves(text: str) -> list[Move]:
 # -- steps, places and routes
 
 # "1. ", "Step 2: ", "12) "
-_ITEM = re.compile(r"\s{0,3}(?:step\s+)?(\d{1,2})[.):]+\s*", re.IGNORECASE)
+_ITEM = re.compile(r"\s{0,3}(?:step\s+)?\d{1,2}[.):]+\s*", re.IGNORECASE)
 
 # A line break before an item, or a blank line before a line that is not indented
 _BLOCK_END = re.compile(r"\n(?=[ \t]{0,3}(?:step[ \t]+)?\d{1,2}[.):])|\n[ \t]{0,20}\n(?!\s)", re.IGNORECASE)
@@ -478,13 +478,8 @@ _Leg: TypeAlias = tuple[Move, int | None]
 def read_routes(text: str, places: Places) -> list[Route]:
     """Return all routes that a text describes, in order; statements of where places lie are not routes."""
     routes: list[Route] = [Route()]
-    for step, number in islice(_units(text), _MOST_UNITS):
-        legs = _legs(step, places, routes[-1])
-        has_moves = routes[-1].legs or not routes[-1].complete
-        if has_moves and number == 1:  # another numbered list
-            routes.append(Route())
-
-        for move, goal in legs:
+    for step in islice(_units(text), _MOST_UNITS):
+        for move, goal in _legs(step, places, routes[-1]):
             if routes[-1].arrives:  # the text goes on with another way to the destination, or beyond it
                 routes.append(Route())
 
@@ -505,7 +500,7 @@ def stated_position(text: str, places: Places) -> TownPoint | None:
     """
     # The start is the first place, at the origin. Each statement about a known place adds another.
     known = {0: _START}
-    for step, _ in islice(_units(text), _MOST_UNITS):
+    for step in islice(_units(text), _MOST_UNITS):
         for place, base, offset in _relations(step, places):
             if base in known and place not in known:
                 known[place] = known[base].moved(offset)
@@ -529,17 +524,17 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, TownPoint]
                     about, steps = None, Route()
 
 
-def _units(text: str) -> Iterator[tuple[str, int | None]]:
-    """Yield each step of a numbered list with its number, and each sentence of other text with None.
+def _units(text: str) -> Iterator[str]:
+    """Yield each step of a numbered list, and each sentence of other text.
 
     A step continues on the lines after it. After a blank line, only indented lines continue it.
     """
     for block in _BLOCK_END.split(text):
         item = _ITEM.match(block)
         if item is not None:
-            yield block[item.end() :], int(item[1])
+            yield block[item.end() :]
         else:
-            yield from ((sentence, None) for sentence in _SENTENCE_END.split(block.strip()) if sentence)
+            yield from filter(None, _SENTENCE_END.split(block.strip()))
 
 
 class _PlacedMove(NamedTuple):
