@@ -1,13 +1,15 @@
 """Shared parts of the tests of memory sessions: a few tests, an agent in the same process, a session."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.agent_parts import Words
 
+from tunecheck.plugins import CallsMade
 from tunecheck_memory import (
     AskJudge,
     Colours,
@@ -104,6 +106,17 @@ class CountingJudge:
         return await self._judge.ask(request, key=key)
 
 
+class Uncounted:
+    """A tracker of costs without a budget."""
+
+    @asynccontextmanager
+    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
+        yield self.record
+
+    def record(self, made: CallsMade) -> None:
+        """Count nothing."""
+
+
 @dataclass
 class Had:
     """A session that was had: its state, its log's file, and who took part."""
@@ -144,6 +157,8 @@ def session_in(
         log=log,
         key=lambda number: f"key-{number}",
         state=state,
+        costs=Uncounted(),
+        judge_costs=Uncounted(),
         ended=lambda test: ended.append(test.id),
     )
     return Had(folder / "session-1" / "events.jsonl", state, agent, judge, session, ended)

@@ -187,7 +187,7 @@ class EndpointAgent(Agent):
         if suggested is not None:
             outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
         else:
-            request = ChatRequest(self._prompt(message), idempotency_key=key, sent_at=_to_utc(at_us))
+            request = ChatRequest(self._prompt(message), idempotency_key=key, sent_at=to_utc(at_us))
 
             asked_length = len(dumps(request.messages))
             try:
@@ -265,7 +265,7 @@ class RememberingAgent(Agent):
         """
         try:
             answer = await self._endpoint.reply(
-                message, conversation=self._conversation, key=key, sent_at=_to_utc(at_us), suggested=suggested
+                message, conversation=self._conversation, key=key, sent_at=to_utc(at_us), suggested=suggested
             )
         except ContentFilterError:
             return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
@@ -274,12 +274,12 @@ class RememberingAgent(Agent):
 
     async def reset(self, key: str, at_us: int) -> None:
         """Ask the agent to forget the conversation."""
-        await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_to_utc(at_us))
+        await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=to_utc(at_us))
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
         """Tell the agent how much time has passed, and the time now."""
         seconds = (to_us - from_us) / 1_000_000
-        await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_to_utc(to_us), seconds=seconds)
+        await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=to_utc(to_us), seconds=seconds)
 
 
 def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int, *, adopted: bool = False) -> Outcome:
@@ -314,7 +314,7 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int,
     )
 
 
-def _to_utc(at_us: int) -> datetime:
+def to_utc(at_us: int) -> datetime:
     """Convert µs since 1970 to a datetime in UTC; raise ConfigurationError after the year 9999."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)

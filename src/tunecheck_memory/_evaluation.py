@@ -27,7 +27,7 @@ from tunecheck import CallContext, ConfigurationError, EvaluationResult, Row, Ru
 from tunecheck.datasets import SOURCE_ID, TRIAL, DatasetDefaults, open_dataset
 from tunecheck.endpoints import Endpoint, EndpointTargetBase
 from tunecheck.evaluation import RESULTS_DIR, RunArguments, result_or_unanswered
-from tunecheck.plugins import JSON, CallsMade, CostTracker, content_hash, whole_number
+from tunecheck.plugins import JSON, CallsMade, content_hash, whole_number
 from tunecheck_memory import _benchmark, _events, _run_files
 from tunecheck_memory._agents import Agent, agent_for
 from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, Mode, definition_data
@@ -341,7 +341,7 @@ class MemoryTarget(EndpointTargetBase):
             RunError: There is no run folder, or the log is damaged.
             ConfigurationError: The log was begun with other settings.
         """
-        if context.folder is None:
+        if context.folder is None or context.costs is None:
             raise RunError("a memory session needs the folder of a run; start the session with evaluate()")
         if not self._running:
             self.prepare(context.folder)
@@ -359,8 +359,8 @@ class MemoryTarget(EndpointTargetBase):
             log=log,
             key=partial(_event_key, context.run_id, trial),
             state=SessionState(self.settings.tokenizer.count),
-            costs=_costs(context, "target", self.endpoint, trial),
-            judge_costs=_costs(context, "judge", self.judge, trial),
+            costs=context.costs.of_endpoint("target", self.endpoint, _events.session_name(trial)),
+            judge_costs=context.costs.of_endpoint("judge", self.judge, _events.session_name(trial)),
         )
 
         if self._stopped:
@@ -377,14 +377,8 @@ class MemoryTarget(EndpointTargetBase):
 
         return WordJudge()
 
-    def final_state(self, trial: int, events: Iterable[_events.Event]) -> SessionState:
-        """Return the final state of the session with the number `trial`.
-
-        If another process ran the session, the state is computed from the events.
-        """
-        if trial in self._running:
-            return self._running[trial].session.state
-
+    def final_state(self, events: Iterable[_events.Event]) -> SessionState:
+        """Return the state of a session after these events."""
         state = SessionState(self.settings.tokenizer.count)
         for event in events:
             if event.outcome is not None:
@@ -486,11 +480,6 @@ def _event_key(run_id: str, trial: int, number: int) -> str:
     """Return the idempotency key of the event with this number, which is the same when the run is resumed."""
     text = "\0".join((run_id, "memory", str(trial), str(number)))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> CostTracker | None:
-    """Return the tracker of an endpoint's costs in a session; None if the context tracks no costs."""
-    return context.costs.of_endpoint(name, endpoint, _events.session_name(trial)) if context.costs is not None else None
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:

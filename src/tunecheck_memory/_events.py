@@ -248,26 +248,9 @@ class EventLog:
             ConfigurationError: The log was begun with other settings; the message names them.
             RunError: The log is damaged, or cannot be written.
         """
-        with raise_as(RunError, path.parent, "cannot be made"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        header = _Session(start=start_us, made_of=dict(made_of))
-        self._file = plugins.RecordFile(path, f"the session {path.parent.name}", header=header)
-        try:
-            self._continue(path, made_of)
-        except BaseException:  # noqa: BLE001 - the file has no owner that would close it
-            self._file.close()
-            raise
-
-    def _continue(self, path: Path, made_of: Mapping[str, JSON]) -> None:
-        """Read the earlier events, and note the settings that have changed since, for the next event.
-
-        Raises:
-            ConfigurationError: A setting has changed that must not.
-            RunError: The log is damaged.
-        """
-        log = _read_whole(path)
-        header, self.recorded = log.header, log.events
-        assert header is not None
+        log = _read_whole(path) if path.exists() else _Log(None, [], 0, None)
+        header = log.header or _Session(start=start_us, made_of=dict(made_of))
+        self.recorded = log.events
 
         # The settings of now: those of the first event, with every change that a later event recorded.
         before: dict[str, JSON] = {**header.made_of}
@@ -290,6 +273,10 @@ class EventLog:
         if self.change and self._next < len(self.recorded):  # the repeated call has the new settings
             last = self.recorded[-1]
             self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
+
+        with raise_as(RunError, path.parent, "cannot be made"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = plugins.RecordFile(path, f"the session {path.parent.name}", header=header)
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
         """Record a call to the agent or the judge before it is made."""
@@ -379,11 +366,11 @@ def _read_until_damage(path: Path) -> _Log:
                 continue
 
             try:
-                record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
-                if isinstance(record, _Session) and header is None:
+                record: AnyRecord = msgspec.convert(loads(line), _Session if header is None else AnyRecord)
+                if isinstance(record, _Session):
                     header = record
                 else:
-                    _add(events, record, header)
+                    _add(events, record)
                 end = begin + len(line)
             except ValueError as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
@@ -397,27 +384,13 @@ def _read_until_damage(path: Path) -> _Log:
     return _Log(header, events, end, f"{problem or records.damage}; continuing from there repeats up to {repeated}")
 
 
-def _add(events: list[Event], record: AnyRecord, header: _Session | None) -> None:
-    """Add a record to the events: a new event, or the outcome of the call in flight, which is the last event.
+def _add(events: list[Event], record: Event | _Done) -> None:
+    """Add a new event, or the outcome of the call in flight, which is the last event.
 
-    Raises:
-        ValueError: The record does not follow the last one.
+    The numbers in the records' checksums show that none is missing.
     """
-    # A `done` has the number of the call in flight, every other record the next number.
-    in_flight = bool(events) and events[-1].outcome is None
-    number = len(events) - 1 if in_flight else len(events)
-    is_next = header is not None and not isinstance(record, _Session) and record.n == number
-
-    if is_next and isinstance(record, _Done) and in_flight:
+    if isinstance(record, _Done):
         changed = {**(events[-1].changed or {}), **(record.changed or {})} or None
         events[-1] = msgspec.structs.replace(events[-1], outcome=record.outcome, changed=changed)
-    elif is_next and isinstance(record, Event) and not in_flight and _is_complete(record):
-        events.append(record)
     else:
-        raise ValueError("it does not follow the record before it")
-
-
-def _is_complete(event: Event) -> bool:
-    """Return whether a call has its key and no outcome yet, and an effect without a call its outcome and no key."""
-    has_key, has_outcome = event.key is not None, event.outcome is not None
-    return (has_outcome and not has_key) if isinstance(event, _Did) else (has_key and not has_outcome)
+        events.append(record)

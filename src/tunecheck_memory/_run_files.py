@@ -214,7 +214,7 @@ def write_run_files(
     """
     tests = [*read_scored(run.rows())]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
-    states = {trial: target.final_state(trial, each) for trial, each in events.items()}
+    states = {trial: target.final_state(each) for trial, each in events.items()}
 
     figures = structs.replace(
         run_figures(tests, states.values()), usage=dict(usage), left_out=[*suite.left_out], isolated=isolated

@@ -16,7 +16,6 @@ All code that needs the time gets the session's clock. Times are in µs since 19
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,9 +25,10 @@ from typing import Literal, Protocol, get_args
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
+from tunecheck.endpoints import time_text
 from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, dumps, error_cause, whole_number
 from tunecheck_memory import _events as effects
-from tunecheck_memory._agents import Agent
+from tunecheck_memory._agents import Agent, to_utc
 from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
 from tunecheck_memory._kind import AskJudge, Points
 
@@ -39,6 +39,10 @@ START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
 
 EXCHANGE_US = 1_000_000
 """The virtual time of a message and its reply."""
+
+
+class SessionStoppedError(RunError):
+    """The session ended early because it was stopped."""
 
 
 class SessionClock:
@@ -87,19 +91,18 @@ class SessionClock:
             self._now_us += EXCHANGE_US
         return self.now()
 
-    async def jump(self, until_us: int) -> int:
-        """Set the time to `until_us`, after a wait if the clock is real; return the new time."""
-        while self._machine is not None and (left := until_us - self._machine()) > 0:
-            await self._sleep(left / 1_000_000)
+    async def jump(self, until_us: int, stopping: asyncio.Event) -> int:
+        """Set the time to `until_us`, after a wait if the clock is real; return the new time.
+
+        Raises:
+            SessionStoppedError: `stopping` was set in the meantime, which the wait notices within a second.
+        """
+        while self._machine is not None and (left_us := until_us - self._machine()) > 0:
+            if stopping.is_set():
+                raise SessionStoppedError("the memory session was stopped")
+            await self._sleep(min(1, left_us / 1_000_000))
         self.set(until_us)
         return self.now()
-
-
-def as_iso(at_us: int) -> str:
-    """Return a time as ISO 8601 in UTC, with milliseconds unless they are 0."""
-    moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
-    rest = at_us // 1_000 % 1_000
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Moment:
 
     def data(self) -> dict[str, JSON]:
         """Return the place as columns, with the time in ISO 8601."""
-        return {"message": self.message, "tokens": self.tokens, "at": as_iso(self.at_us)}
+        return {"message": self.message, "tokens": self.tokens, "at": time_text(to_utc(self.at_us))}
 
 
 @dataclass(slots=True)
@@ -273,10 +276,6 @@ class Judge(Protocol):
         """
 
 
-class SessionStoppedError(RunError):
-    """The session ended early because it was stopped."""
-
-
 @dataclass(eq=False, kw_only=True)
 class Session:
     """One conversation; `run` starts it, or continues it where its log ends.
@@ -286,8 +285,8 @@ class Session:
         agent: The tested agent; it observes the exchanges in the log without calls.
         make_judge: Returns the judge; called when a running test first needs it.
         key: Returns the idempotency key of the n-th event.
-        ended: Called with the state of each test that ends.
         costs, judge_costs: Count the calls to the agent and to the judge.
+        ended: Called with the state of each test that ends.
     """
 
     schedule: Callable[[], Schedule]
@@ -297,9 +296,9 @@ class Session:
     log: EventLog
     key: Callable[[int], str]
     state: SessionState
+    costs: CostTracker
+    judge_costs: CostTracker
     ended: Callable[[TestState], None] = lambda state: None
-    costs: CostTracker | None = None
-    judge_costs: CostTracker | None = None
 
     def __post_init__(self) -> None:
         self._judge: Judge | None = None
@@ -369,9 +368,8 @@ class Session:
             return outcome
 
         self.clock.set(outcome.at_us)
-        costs = self._costs_of(effect)
-        if costs is not None and _is_paid(effect, outcome):
-            costs.record(outcome.made)
+        if _is_paid(effect, outcome):
+            self._costs_of(effect).record(outcome.made)
 
         if isinstance(effect, effects.Send):
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
@@ -399,28 +397,11 @@ class Session:
             self.log.done(outcome)
             return outcome
 
-        at_us = await self._wait(effect.until_us) if isinstance(effect, effects.Jump) else self.clock.now()
-        outcome = Outcome(at_us)
+        if isinstance(effect, effects.Jump):
+            await self.clock.jump(effect.until_us, self._stopping)
+        outcome = Outcome(self.clock.now())
         self.log.did(effect, outcome)
         return outcome
-
-    async def _wait(self, until_us: int) -> int:
-        """Wait until this time of the clock; return the time.
-
-        Raises:
-            SessionStoppedError: `stop` was called in the meantime.
-        """
-        jump = asyncio.ensure_future(self.clock.jump(until_us))
-        stop = asyncio.ensure_future(self._stopping.wait())
-
-        try:
-            await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
-            if jump.done():
-                return jump.result()
-            raise SessionStoppedError("the memory session was stopped")
-        finally:
-            jump.cancel()
-            stop.cancel()
 
     async def _ask(self, effect: Effect, key: str, at_us: int) -> Outcome:
         """Make the call of an effect and count its cost; return its outcome.
@@ -431,14 +412,12 @@ class Session:
         try:
             if isinstance(effect, effects.Jump):
                 await self.agent.advance(at_us, effect.until_us, key)
-                return Outcome(await self.clock.jump(effect.until_us))
+                return Outcome(await self.clock.jump(effect.until_us, self._stopping))
             if isinstance(effect, effects.ResetAgent):
                 await self.agent.reset(key, at_us)
                 return Outcome(self.clock.now())
 
-            # `count` adds the call's usage to the costs; None if there is no tracker.
-            costs = self._costs_of(effect)
-            async with contextlib.nullcontext() if costs is None else costs.one_call() as count:
+            async with self._costs_of(effect).one_call() as count:
                 if isinstance(effect, effects.Send):
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
                     outcome = structs.replace(reply, at_us=self.clock.exchanged())
@@ -447,7 +426,7 @@ class Session:
                     self._judge = self._judge or self.make_judge()
                     judgement = await self._judge.ask(AskJudge(effect.purpose, effect.values), key=key)
                     outcome = structs.replace(judgement, at_us=self.clock.now())
-                if count is not None and _is_paid(effect, outcome):
+                if _is_paid(effect, outcome):
                     count(outcome.made)
             return outcome
         except EndpointError as error:
@@ -456,7 +435,7 @@ class Session:
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and is_too_long else ""
             raise RunError(f"the memory session failed: {error}{advice} (at {_effect_text(effect)})") from error
 
-    def _costs_of(self, effect: Effect) -> CostTracker | None:
+    def _costs_of(self, effect: Effect) -> CostTracker:
         """Return the tracker of the agent's costs for a message, of the judge's costs for any other effect."""
         return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
@@ -474,7 +453,7 @@ def _is_paid(effect: Effect, outcome: Outcome) -> bool:
 def _effect_text(effect: Effect | None) -> str:
     """Return an effect as text for error messages.
 
-    Examples: "a message of Colours - 0: 'Red is my …'", "wait test=Colours - 0 tokens=90 seconds=0".
+    Examples: "a message of Colours - 0: 'Red is my …'", 'wait {"test":"Colours - 0","tokens":90,"seconds":0}'.
     """
     if effect is None:
         return "the end"
@@ -483,6 +462,4 @@ def _effect_text(effect: Effect | None) -> str:
         return f"a message of {sender}: {effect.message[:_SHOWN]!r}"
 
     data = to_data(effect)
-    action = str(data.pop("do")).replace("_", " ")
-    texts = {name: value if isinstance(value, str) else dumps(value).decode() for name, value in data.items()}
-    return " ".join([action, *(f"{name}={text[:_SHOWN]}" for name, text in texts.items())])
+    return f"{data.pop('do')} {dumps(data).decode()[:_SHOWN]}"

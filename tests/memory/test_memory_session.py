@@ -158,7 +158,7 @@ def test_another_seed_is_refused_at_the_first_filler_that_differs(tmp_path: Path
 
 def test_a_log_that_goes_on_where_the_tests_end_is_refused(tmp_path: Path) -> None:
     have(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"event \d+ was begin test=\S.* tokens=\d+, but would now be "):
+    with pytest.raises(ConfigurationError, match=r'event \d+ was begin {"test":"\S.*,"tokens":\d+}, but would now be '):
         have(tmp_path, some_tests()[:1])
 
 
@@ -228,7 +228,7 @@ class Machine:
         self.slept: list[float] = []
 
     def now(self) -> int:
-        self.us += 1_500
+        self.us += 15
         return self.us
 
     async def sleep(self, seconds: float) -> None:

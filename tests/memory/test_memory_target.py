@@ -81,7 +81,7 @@ def test_every_row_is_answered_from_the_same_conversation(tmp_path: Path) -> Non
     found = rows_of(had(tmp_path, target))
     assert [row["row_id"] for row in found] == [test.id for test in some_tests()]
     assert {row["outputs.session"] for row in found} == {"session-1"}
-    assert target.final_state(1, events(tmp_path)).messages == sum(
+    assert target.final_state(events(tmp_path)).messages == sum(
         isinstance(event.effect, Send) for event in events(tmp_path)
     )
     assert model.most_at_once == 1, "one message after the other"

@@ -1,7 +1,7 @@
 """Jokes: the user tells several jokes hours apart, and asks for one by the time that has passed since.
 
-A reply scores by the first rule that applies. A passage is two sentences in a row. It tells a joke if it has at least 80%
-of the joke's words in order.
+A reply scores by the first rule that applies. A passage is two sentences in a row. It tells a joke if it has at least
+80% of the joke's words in order.
 
 1. No passage tells the joke: 0.
 2. The words of choice are at the joke ("the one about 2 hours ago was") and at no other joke of the test: 1.
