@@ -25,25 +25,28 @@ Definitions are used again or made, in this order of rules:
 Without `--texts`, a data set that needs texts keeps its stored definitions, and is left out if it has none.
 """
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from tunecheck import ConfigurationError, DataError, PluginError, TunecheckError, plugins
-from tunecheck.plugins import FORMAT_VERSION, JSON, Document, Trust, Written, did_you_mean, loads, raise_as, read_as
+from tunecheck import ConfigurationError, DataError, TunecheckError, plugins
+from tunecheck.plugins import FORMAT_VERSION, JSON, Trust, Written, did_you_mean, dumps, raise_as, read_as
 from tunecheck.runs import dumps_readably
 from tunecheck_memory._kind import GenerationContext, Kind, MemoryTest, conflicts, is_kind_file, kind_class, make_kind
 from tunecheck_memory._tokens import MESSAGE_TOKENS
 
-_FOLDER_NAME = re.compile(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}")
-"""A name without the characters that Windows forbids: "Benchmark 3 - 32k", but not "32k/2"."""
+
+def _is_file_name(text: str) -> bool:
+    """Return whether a file can have this name on any system: "Benchmark 3 - 32k", but not "32k/2"."""
+    return bool(text.strip(". ")) and re.fullmatch(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}", text) is not None
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,45 @@ def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trus
     Raises:
         ConfigurationError: The file is unreadable, or a key, name or argument is wrong; the message names the line.
     """
-    return _Reader(plugins.read_yaml(path), Path(path), seed, trust).read()
+    document, path = plugins.read_yaml(path), Path(path)
+    file = read_as(document.value, ConfigurationFile, document.where)
+    config, shared = file.config or _Config(), file.datasets.args or {}
+
+    run_name = (path.stem if config.run_name is None else config.run_name).strip()
+    if not _is_file_name(run_name):
+        problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
+        raise ConfigurationError(f"{document.where('config', 'run_name')}: {problem}")
+
+    common = read_as(shared, _CommonArguments, document.where, above="datasets.args")
+    data_sets: dict[str, DataSet] = {}
+    for index, entry in enumerate(file.datasets.datasets):
+        with _errors_at(document.where("datasets", "datasets", index)):
+            data_set = _read_data_set(entry, path.parent, shared, seed, trust)
+            if data_set.title in data_sets:
+                raise ConfigurationError(f"the data set {data_set.title!r} is listed twice; list it once")
+            data_sets[data_set.title] = data_set
+
+    known = {*COMMON_ARGUMENTS, *(name for each in data_sets.values() for name in each.kind.argument_names())}
+    if unknown := next((name for name in shared if name not in known), None):
+        problem = f"no data set of this file has an argument {unknown!r}{did_you_mean(unknown, known)}"
+        raise ConfigurationError(f"{document.where('datasets', 'args', unknown)}: {problem}")
+
+    # A set of incompatibilities may also name kinds that this configuration does not use.
+    titles = {data_set.name: title for title, data_set in data_sets.items()}
+    with _errors_at(document.where("config", "incompatibilities")):
+        incompatibilities = tuple(
+            frozenset(titles.get(name) or kind_class(name, folder=path.parent, trust=trust).title for name in names)
+            for names in config.incompatibilities or ()
+        )
+    return Configuration(
+        path=path,
+        run_name=run_name,
+        memory_span=common.memory_span,
+        seed=common.seed if seed is None else seed,
+        data_sets=tuple(data_sets.values()),
+        incompatibilities=incompatibilities,
+        isolated=config.isolated,
+    )
 
 
 class _CommonArguments(msgspec.Struct, frozen=True):
@@ -165,117 +206,43 @@ class ConfigurationFile(Written, frozen=True):
     config: _Config | None = None
 
 
-_Path: TypeAlias = tuple[str | int, ...]
+@contextlib.contextmanager
+def _errors_at(place: str) -> Iterator[None]:
+    """Put a place of the file before the text of a ConfigurationError from this block."""
+    try:
+        yield
+    except ConfigurationError as error:
+        error.args = (f"{place}: {error}",)
+        raise
 
 
-@dataclass
-class _Reader:
-    """Reader of one configuration file; see `read_configuration`."""
+def _read_data_set(
+    entry: _DataSetEntry, folder: Path, shared: Mapping[str, JSON], seed: int | None, trust: Trust | None
+) -> DataSet:
+    """Return a data set with its own arguments, and those for all data sets (`shared`) that its kind accepts.
 
-    document: Document
-    path: Path
-    seed: int | None
-    trust: Trust | None
+    `seed` replaces the file's seed if it is given.
 
-    def read(self) -> Configuration:
-        """Check the whole file and return the configuration.
+    Raises:
+        ConfigurationError: There is no such kind, or an argument is wrong.
+    """
+    kind = kind_class(entry.name, folder=folder, trust=trust)
+    # Arguments for all data sets reach only kinds that have them; the data set's own are never dropped.
+    own = entry.args or {}
+    args, accepted = {**shared, **own}, {*kind.argument_names(), *own}
+    common = read_as(args, _CommonArguments, "args")
+    arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
 
-        Raises:
-            ConfigurationError: A key, a name or an argument is wrong; the message names the line.
-        """
-        file = read_as(self.document.value, ConfigurationFile, self.document.where)
-        config, shared, entries = file.config or _Config(), file.datasets.args or {}, file.datasets.datasets
-        kinds = [self._kind(entry.name, ("datasets", "datasets", index)) for index, entry in enumerate(entries)]
-        common = self._common(shared, ("datasets", "args"))
-        self._check_shared(shared, kinds)
-
-        data_sets: dict[str, DataSet] = {}
-        for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
-            if kind.title in data_sets:
-                problem = f"the data set {kind.title!r} is listed twice; list it once"
-                raise self._mistake(("datasets", "datasets", index), problem)
-            data_sets[kind.title] = self._data_set(entry, kind, shared, ("datasets", "datasets", index, "args"))
-
-        # A set of incompatibilities may also name kinds that this configuration does not use.
-        titles = {data_set.name: title for title, data_set in data_sets.items()}
-        incompatibilities = [
-            frozenset(titles.get(name) or self._kind(name, ("config", "incompatibilities", at)).title for name in names)
-            for at, names in enumerate(config.incompatibilities or ())
-        ]
-
-        run_name, all_sets, blocked = self._run_name(config), tuple(data_sets.values()), tuple(incompatibilities)
-        return Configuration(self.path, run_name, common.memory_span, common.seed, all_sets, blocked, config.isolated)
-
-    def _common(self, args: Mapping[str, JSON], path: _Path) -> _CommonArguments:
-        """Return the arguments in `args` that every data set has; `self.seed` replaces the file's seed if it is given.
-
-        `path` is the place of `args` in the file, for errors.
-
-        Raises:
-            ConfigurationError: An argument is wrong; the message names the line.
-        """
-        read = read_as(args, _CommonArguments, lambda *below: self.document.where(*path, *below))
-        return read if self.seed is None else msgspec.structs.replace(read, seed=self.seed)
-
-    def _run_name(self, config: _Config) -> str:
-        """Return the benchmark's name, by default the file's; raise ConfigurationError if no folder can have it."""
-        name = self.path.stem if config.run_name is None else config.run_name
-        if not name.strip(". ") or _FOLDER_NAME.fullmatch(name) is None:
-            problem = "run_name must be a folder's name: not blank, at most 120 characters, none of /\\:*?\"<>|"
-            raise self._mistake(("config", "run_name"), problem)
-        return name.strip()
-
-    def _data_set(self, entry: _DataSetEntry, kind: type[Kind], shared: Mapping[str, JSON], path: _Path) -> DataSet:
-        """Return a data set with its own arguments, and those for all data sets (`shared`) that its kind accepts.
-
-        `path` is the place of its own arguments in the file, for errors.
-
-        Raises:
-            ConfigurationError: An argument is wrong; the message names the line.
-        """
-        # Arguments for all data sets reach only kinds that have them; the data set's own are never dropped.
-        own = entry.args or {}
-        args, accepted = {**shared, **own}, {*kind.argument_names(), *own}
-        common = self._common(args, path)
-        arguments = {name: args[name] for name in args if name in accepted and name not in COMMON_ARGUMENTS}
-
-        try:
-            test_kind = make_kind(kind, arguments)
-        except ConfigurationError as error:
-            raise self._mistake(path, str(error)) from error.__cause__
-
-        file = self.path.parent / entry.name
-        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
-        return DataSet(entry.name, test_kind, common.dataset_examples, common.memory_span, common.seed, sha256)
-
-    def _check_shared(self, arguments: Mapping[str, JSON], kinds: Sequence[type[Kind]]) -> None:
-        """Raise ConfigurationError if none of the kinds accepts an argument that is given for all data sets."""
-        known = {*COMMON_ARGUMENTS, *(argument for kind in kinds for argument in kind.argument_names())}
-        for key in arguments:
-            if key not in known:
-                problem = f"no data set of this file has an argument {key!r}{did_you_mean(key, known)}"
-                raise self._mistake(("datasets", "args", key), problem)
-
-    def _kind(self, name: str, path: _Path) -> type[Kind]:
-        """Return the class of a kind; raise PluginError with the line of the name, which is at `path` in the file."""
-        try:
-            return kind_class(name, folder=self.path.parent, trust=self.trust)
-        except PluginError as error:
-            raise PluginError(f"{self.document.where(*path)}: {error}") from error.__cause__
-
-    def _mistake(self, path: _Path, problem: str) -> ConfigurationError:
-        """Return the error of a wrong value, with the line of the value at `path`."""
-        return ConfigurationError(f"{self.document.where(*path)}: {problem}")
+    file = folder / entry.name
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None
+    made = make_kind(kind, arguments)
+    own_seed = common.seed if seed is None else seed
+    return DataSet(entry.name, made, common.dataset_examples, common.memory_span, own_seed, sha256)
 
 
 SUFFIX = ".def.json"
 
 CONFIG, RECORD = "config.yml", "made_of.json"
-
-MAX_BYTES = 16 << 20
-"""The largest accepted file; definitions with a book's chapters have less than a hundredth of this size."""
-
-_UNSAFE = frozenset('/\\:*?"<>|\0')
 
 _REUSE = ", or --reuse to use the existing ones"
 
@@ -422,38 +389,19 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     kind_place = f"{configuration.path}: the kind of the data set {data_set.title!r}"
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
-        tests: object = data_set.kind.definitions(data_set.examples, context)
+        made = data_set.kind.definitions(data_set.examples, context)
+        tests = plugins.convert_value(msgspec.to_builtins([*made]), list[MemoryTest])  # refuses what is no JSON
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{kind_place}: definitions() failed: {type(error).__name__}: {error}") from error
 
-    if not isinstance(tests, (list, tuple)):
-        raise ConfigurationError(f"{kind_place}: definitions() returned {tests!r:.60}, not a list")
-
-    by_example: dict[str, MemoryTest] = {}
     for test in tests:
-        problem = _problem(test, data_set.title)
-        if problem is None and test.example in by_example:
-            problem = f"the kind made two tests with the example {test.example!r}"
-        if problem is not None:
-            raise ConfigurationError(f"{kind_place}: definitions() returned an unusable test: {problem}")
-        by_example[test.example] = test
-    return [*by_example.values()]
-
-
-def _problem(test: object, title: str) -> str | None:
-    """Return the problem of a test that a kind made, as part of a sentence; None if the test is valid."""
-    if not isinstance(test, MemoryTest):
-        return f"the kind returned {test!r:.60}, not a MemoryTest"
-    if test.title != title:
-        return f"the kind made a test with the title {test.title!r}, not {title!r}"
-    try:
-        plugins.plain([*test.expected])
-        plugins.convert_value(msgspec.to_builtins(test), MemoryTest)
-    except (TypeError, ValueError, AttributeError) as error:
-        return f"the test {test.example!r} cannot be written as JSON: {error}"
-    return None
+        if test.title != data_set.title:
+            raise ConfigurationError(f"{kind_place}: definitions() made a test with the title {test.title!r}")
+    if len({test.example for test in tests}) < len(tests):
+        raise ConfigurationError(f"{kind_place}: definitions() made two tests with the same example; number the tests")
+    return tests
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:
@@ -468,23 +416,14 @@ def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
     """
     for title in dict.fromkeys([*wanted, *stored]):
         old, new = stored.get(title), wanted.get(title)
-        if new is None or old is None:
-            return f"{title} is {'not in this configuration' if new is None else 'new'}"
-
         if not isinstance(old, dict) or not isinstance(new, dict):
-            return f"{title} is unreadable"
+            return f"{title} is {'not in this configuration' if new is None else 'new'}"
 
         for key in dict.fromkeys([*new, *old]):
             if old.get(key) != new.get(key):
-                return f"{title} was made with {key} {_value_text(old.get(key))}, not {_value_text(new.get(key))}"
+                before, now = (dumps(each.get(key)).decode() for each in (old, new))
+                return f"{title} was made with {key} {before}, not {now}"
     return None
-
-
-def _value_text(value: JSON) -> str:
-    """Return a value of a record for a message: a number as it is, arguments as "colour_changes: 3" or "none"."""
-    if not isinstance(value, dict):
-        return str(value)
-    return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
 
 
 def _read_stored(folder: Path) -> list[MemoryTest]:
@@ -499,16 +438,11 @@ def read_definition(file: Path | str) -> MemoryTest:
         DataError: The file cannot be read, or is no definition; the message names file and key.
     """
     path = Path(file)
-    with raise_as(DataError, path):
-        raw = plugins.read_regular(path, MAX_BYTES)
-
     try:
-        content = loads(raw)
-    except ValueError as error:
-        raise DataError(f"{path}: the definition is not JSON: {error}; correct the file") from None
-
-    if isinstance(content, dict):
-        content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
+        content = plugins.read_object(path)
+    except ConfigurationError as error:
+        raise DataError(str(error)) from None
+    content |= {"title": path.parent.name, "example": path.name.removesuffix(SUFFIX)}
     return read_as(content, MemoryTest, str(path), error=DataError)
 
 
@@ -535,7 +469,7 @@ def definition_path(folder: Path | str, definition: MemoryTest) -> Path:
         DataError: Its title or example cannot be a file name.
     """
     for name in (definition.title, definition.example):
-        if not name.strip(". ") or _UNSAFE & set(name):
+        if not _is_file_name(name):
             raise DataError(f"test {definition.id!r}: the title or example {name!r} cannot be a file name; rename it")
     return Path(folder) / definition.title / f"{definition.example}{SUFFIX}"
 
@@ -547,5 +481,5 @@ def definition_data(definition: MemoryTest) -> dict[str, JSON]:
 
 def safe_name(text: str) -> str:
     """Replace the characters of a text that file names cannot contain: "gpt-4/mini" becomes "gpt-4_mini"."""
-    name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
+    name = "".join(letter if letter.isprintable() and _is_file_name(f"a{letter}") else "_" for letter in text)
     return name.strip(". ") or "run"
