@@ -44,7 +44,7 @@ DATA_SETS: Mapping[str, Mapping[str, int]] = {
     "trigger_response": {},
     "spy_meeting": {},
     "delayed_recall": {},
-    "restaurant": {},
+    "locations": {},
 }
 
 Figures = dict[str, float]

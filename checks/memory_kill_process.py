@@ -17,11 +17,11 @@ import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, ClassVar
 
 from tunecheck._records import seal_record
-from tunecheck.endpoints import load_endpoint
-from tunecheck.plugins import RecordFile, dumps
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, Usage, load_endpoint
+from tunecheck.plugins import JSON, RecordFile, dumps
 from tunecheck_memory import MemoryPlan, Tokenizer, _kinds as kinds, load_tokenizer, run_memory
 
 LATE = (
@@ -54,6 +54,21 @@ def die_at(record: int, written: int) -> None:
     RecordFile.append = append  # type: ignore[method-assign,assignment]
 
 
+class Judge(Endpoint):
+    """A judge that says yes to everything, and reads every reply as an order of tea."""
+
+    kind: ClassVar[str] = "judge"
+    name = "judge"
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        tea = {"is_drink": True, "item": "tea", "menu_nr": None, "menu_ref": None, "off_menu": False}
+        yes = dict.fromkeys(("follows_role", "noticed", "recalls", "right", "has_ordered_something"), True)
+        return Completion(text=json.dumps({**yes, "order": [tea], "reason": "yes"}), usage=Usage(1, 1), latency_ms=0.0)
+
+    def settings(self) -> dict[str, JSON]:
+        return {"kind": self.kind}
+
+
 def run(order: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     """One run, in this process."""
     os.chdir(order["folder"])
@@ -62,6 +77,7 @@ def run(order: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     plan = MemoryPlan(
         configuration=order["config"],
         endpoint=load_endpoint(order["endpoint"], name="agent"),
+        judge=Judge(),
         isolated=order["isolated"],
         max_prompt_size=order["max_prompt_size"],
         tokenizer=tokenizer,

@@ -127,6 +127,16 @@ def ordered(item: str = "coffee", *dishes: int, instead: int = 2) -> list[str]:
 nothing = order()
 
 
+def friendly(request: AskJudge) -> str:
+    """The answer of a judge to whom every guest orders tea and the first dish that is left, and forgets nothing."""
+    if request.purpose != "restaurant_extraction":
+        return said_yes(request.purpose.removeprefix("restaurant_"))
+    if request.values["wanted"] == "drinks":
+        return order(drink("tea"))
+    sold_out = load_wording().restaurant.menu.dishes[1] in str(request.values["line"])
+    return order(dish(2 if sold_out else 1))
+
+
 def reference_replays(shared: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = json.loads((shared / "ltm" / "restaurant_replays.json").read_text("utf-8"))
     return rows

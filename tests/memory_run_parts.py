@@ -10,7 +10,8 @@ _OF_PLAN = {each.name for each in fields(MemoryPlan)}
 
 
 def run_benchmark(configuration: str, endpoint: Endpoint, **more: Any) -> MemoryOutcome:
-    """A memory run with fields of `MemoryPlan` and arguments of `evaluate`."""
+    """A memory run with fields of `MemoryPlan` and arguments of `evaluate`; without a judge, it is unjudged."""
+    more = {"unjudged": "judge" not in more} | more
     own = {name: value for name, value in more.items() if name in _OF_PLAN}
     rest = {name: value for name, value in more.items() if name not in _OF_PLAN}
     return run_memory(MemoryPlan(configuration=configuration, endpoint=endpoint, **own), **rest)

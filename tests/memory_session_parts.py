@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent_parts import Words
+from tests.memory_restaurant_parts import friendly
 
 from tunecheck.plugins import CallsMade
 from tunecheck_memory import (
@@ -25,7 +26,6 @@ from tunecheck_memory import (
     Shopping,
     Test,
     Wait,
-    WordJudge,
     load_wording,
     schedule,
 )
@@ -95,15 +95,14 @@ class Scripted:
 
 
 class CountingJudge:
-    """The judge by words, and how often it was asked."""
+    """A judge without a model, and how often it was asked."""
 
     def __init__(self) -> None:
-        self._judge = WordJudge()
         self.keys: list[str] = []
 
     async def ask(self, request: AskJudge, *, key: str) -> Outcome:
         self.keys.append(key)
-        return await self._judge.ask(request, key=key)
+        return Outcome(0, friendly(request), calls=0)
 
 
 class Uncounted:

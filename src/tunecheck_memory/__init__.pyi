@@ -53,7 +53,7 @@ from ._kind import (
 from ._kinds.instructions import ProspectiveMemory as ProspectiveMemory
 from ._kinds.jokes import Jokes as Jokes
 from ._kinds.replies import mentions as mentions, read_lenient as read_lenient
-from ._kinds.restaurant import Restaurant as Restaurant, WordJudge as WordJudge
+from ._kinds.restaurant import Restaurant as Restaurant
 from ._kinds.scripts import scripted_test as scripted_test
 from ._kinds.statements import Colours as Colours, Shopping as Shopping
 from ._run_files import EventType as EventType

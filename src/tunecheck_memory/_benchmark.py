@@ -22,13 +22,14 @@ Definitions are used again or made, in this order of rules:
    seeds; else the run is refused.
 3. With `reuse`, the stored ones are used whatever the record says; each data set must have some.
 
-Without `--texts`, a data set that needs texts keeps its stored definitions, and is left out if it has none.
+Without `--texts`, a data set that needs texts keeps its stored definitions, and is left out if it has none. With
+`reuse`, data sets whose tests ask a judge are left out if they have none.
 """
 
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -258,10 +259,25 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class DefinitionSet:
-    """Definitions in the configuration's order, and the data sets that are left out because their texts are missing."""
+    """Definitions in the configuration's order, and the data sets that are left out for want of texts or a judge."""
 
     definitions: tuple[MemoryTest, ...]
     left_out: tuple[LeftOut, ...] = ()
+
+
+def definition_set(configuration: Configuration, definitions: Iterable[MemoryTest]) -> DefinitionSet:
+    """Return these definitions; the data sets of the configuration that have none are left out."""
+    known = tuple(definitions)
+    titles = {definition.title for definition in known}
+    absent = [data_set for data_set in configuration.data_sets if data_set.title not in titles]
+    return DefinitionSet(known, tuple(LeftOut(each.title, _absence(each.kind)) for each in absent))
+
+
+def _absence(kind: Kind) -> str:
+    """Return why a run has no tests of a kind, and what a new run needs for them."""
+    if kind.needs_texts:
+        return f"{kind.name} needs texts; give a folder of .txt or .jsonl files with --texts"
+    return "the tests ask a judge while they run; start a run with --judge"
 
 
 def make_definitions(
@@ -289,29 +305,23 @@ def make_definitions(
         EndpointError: The generator failed after all retries.
     """
     stored = {data_set.title: _read_stored(folder / data_set.title) for data_set in configuration.data_sets}
-    lacking_texts = {
-        data_set.title: f"{data_set.name} needs texts; give a folder of .txt or .jsonl files with --texts"
-        for data_set in _without_texts(configuration, making)
-        if not stored[data_set.title]
-    }
-
-    missing = [title for title, tests in stored.items() if not tests and title not in lacking_texts]
+    lacking = {each.title for each in _without_texts(configuration, making)}
+    if mode == "reuse":  # a run without a judge has none of these tests, also when it is resumed with one
+        lacking |= {each.title for each in configuration.data_sets if each.kind.consults}
+    left_out = {title for title in lacking if not stored[title]}
+    missing = [title for title, tests in stored.items() if not tests and title not in left_out]
 
     if mode == "regenerate" or not any(stored.values()):
         stored |= _make_anew(configuration, folder, making)
     elif mode is None:
-        _check_record(configuration, folder, lacking_texts, "" if missing else _REUSE)
+        _check_record(configuration, folder, left_out, "" if missing else _REUSE)
     elif missing:
         raise ConfigurationError(f"{folder}: data set {missing[0]!r} has no definitions; make them with --regenerate")
 
-    definitions = tuple(test for tests in stored.values() for test in tests)
-    if not definitions:
-        reasons = "; ".join(f"{title}: {reason}" for title, reason in lacking_texts.items())
-        raise ConfigurationError(f"{configuration.path}: no data set can run ({reasons})")
-
+    suite = definition_set(configuration, (test for tests in stored.values() for test in tests))
     if count is not None:
-        _check_spans(configuration, definitions, count)
-    return DefinitionSet(definitions, tuple(LeftOut(title, reason) for title, reason in lacking_texts.items()))
+        _check_spans(configuration, suite.definitions, count)
+    return suite
 
 
 def _without_texts(configuration: Configuration, making: GenerationContext) -> list[DataSet]:
@@ -335,10 +345,10 @@ def _check_spans(configuration: Configuration, definitions: Iterable[MemoryTest]
             )
 
 
-def _check_record(configuration: Configuration, folder: Path, left_out: Mapping[str, str], reuse: str) -> None:
+def _check_record(configuration: Configuration, folder: Path, left_out: Collection[str], reuse: str) -> None:
     """Raise ConfigurationError if the record of stored definitions is missing, unreadable or of another configuration.
 
-    The keys of `left_out` are the titles of data sets that are left out. `reuse` ends the advice of the errors.
+    `left_out` holds the titles of data sets that are left out. `reuse` ends the advice of the errors.
     """
     advice = f"give --regenerate to make new definitions{reuse}"
     missing = f"{folder}: {RECORD}, the record of the definitions, is missing; {advice}"

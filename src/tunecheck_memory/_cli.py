@@ -52,7 +52,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         acts="asks",
     )
     unjudged: bool = option(
-        "Without --judge, run tests that only a judge can score, and leave them unscored.",
+        "Without --judge, leave tests that need a judge unscored, or out if they ask it while they run.",
         None,
         SCORING,
         default=False,

@@ -6,7 +6,7 @@ row of a repetition starts its session in the background, and each row waits the
 
 Only a judge can answer some questions. Without `judge`:
 
-* Tests that ask a judge while they run are refused; for restaurant visits, rules about words answer.
+* Tests that ask a judge while they run are refused, or left out with `unjudged`.
 * Tests that only a judge can score are refused, or run without a score with `unjudged`.
 * Tests that the rules are unsure of keep the score of the rules.
 """
@@ -77,7 +77,8 @@ class MemoryPlan:
         repeat: The number of conversations, which run concurrently.
         max_prompt_size: The most tokens of the conversation in one prompt.
         clock: See MemoryTarget.
-        unjudged: If there is no judge, also run tests that only a judge can score; they get no score.
+        unjudged: If there is no judge, run tests that only a judge can score without a score, and leave out tests that
+            ask the judge while they run.
         name: The run's name.
     """
 
@@ -111,8 +112,12 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     trust_in_kinds = None if trust is None else trust.of_options(Path(plan.configuration))
     config = _benchmark.read_configuration(plan.configuration, seed=plan.seed, trust=trust_in_kinds)
 
-    if plan.judge is None:
-        _check_unjudged([each.kind for each in config.data_sets], plan.unjudged)
+    needing_judge = [each.title for each in config.data_sets if each.kind.consults or each.kind.judged]
+    if needing_judge and plan.judge is None and not plan.unjudged:
+        raise ConfigurationError(
+            f"the tests {', '.join(needing_judge)} need a judge; name the judge's model with --judge, or run without "
+            "the judge's scores with --unjudged"
+        )
 
     settings = Settings(
         memory_span=config.memory_span,
@@ -156,7 +161,11 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
 
 
 def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, resumed: Run | None) -> DefinitionSet:
-    """Return the tests' definitions: those of the resumed run if it has any, else stored or new ones."""
+    """Return the tests' definitions: those of the resumed run if it has any, else stored or new ones.
+
+    Raises:
+        ConfigurationError: Every data set lacks its texts or a judge.
+    """
     texts = None if plan.texts is None else Path(plan.texts)
     context = GenerationContext(config.seed, config.memory_span, texts, plan.generator)
 
@@ -166,7 +175,15 @@ def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, re
             return _benchmark.make_definitions(config, folder_of_run, context, mode="reuse")
 
     folder = Path(plan.definitions or DEFINITIONS / config.run_name / "definitions")
-    return _benchmark.make_definitions(config, folder, context, mode=plan.mode, count=settings.tokenizer.count)
+    suite = _benchmark.make_definitions(config, folder, context, mode=plan.mode, count=settings.tokenizer.count)
+    if plan.judge is None:
+        asking = {each.title for each in config.data_sets if each.kind.consults}
+        suite = _benchmark.definition_set(config, (each for each in suite.definitions if each.title not in asking))
+
+    if not suite.definitions:
+        reasons = "; ".join(f"{each.title}: {each.reason}" for each in suite.left_out)
+        raise ConfigurationError(f"{config.path}: no data set can run ({reasons})")
+    return suite
 
 
 def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: DefinitionSet) -> MemoryTarget:
@@ -206,33 +223,12 @@ def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
     return [note for path in logs if (note := _events.refuse_damage(path, accept=accept)) is not None]
 
 
-def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
-    """Raise ConfigurationError for tests that need a judge, in a run without a judge.
-
-    `unjudged` allows tests that need the judge only for their score, not while they run.
-    """
-    # Rules about words can judge the restaurant's replies.
-    consulting = ", ".join(kind.title for kind in kinds if kind.consults and kind.name != "restaurant")
-    if consulting:
-        raise ConfigurationError(f"the tests {consulting} need a judge; name the judge's model with --judge")
-
-    judged = ", ".join(kind.title for kind in kinds if kind.judged)
-    if judged and not unjudged:
-        raise ConfigurationError(
-            f"only a judge can score the tests {judged}; name the judge's model with --judge, or leave these tests "
-            "unscored with --unjudged"
-        )
-
-
 def _notes(suite: DefinitionSet, kinds: Iterable[Kind], judge: Endpoint | None) -> Iterator[str]:
     """Yield notes on data sets that were left out, and on tests that lack a judge."""
     for each in suite.left_out:
         yield f"{each.title} is left out: {each.reason}"
 
-    consulting = ", ".join(kind.title for kind in kinds if kind.consults)
     judged = ", ".join(kind.title for kind in kinds if kind.judged)
-    if judge is None and consulting:
-        yield f"{consulting}: word rules judged the replies during the tests; to judge with a model, give --judge"
     if judge is None and judged:
         yield f"{judged}: not scored, because only a judge can score these tests; name the judge's model with --judge"
 
@@ -260,7 +256,7 @@ class MemoryTarget(EndpointTargetBase):
         endpoint: The agent: a model, or an agent with its own memory.
         tests: All tests of a session.
         settings: The settings of the interleaving.
-        judge: The model that running tests consult; without one, restaurant visits are judged by words.
+        judge: The model that running tests consult.
         max_prompt_size: The most tokens of the conversation in one prompt.
         clock: `virtual`, `mirrored` (the agent is informed when time passes) or `real` (the session waits).
         prepare: Called with the run's folder before the first session starts.
@@ -368,14 +364,12 @@ class MemoryTarget(EndpointTargetBase):
         return _Running(session, log, self._tests)
 
     def _make_judge(self) -> Judge:
-        """Return the judge of running tests: the judge's model, else rules about words."""
-        if self.judge is not None:
-            from tunecheck_memory._judging import EndpointJudge
+        """Return the judge of running tests; raise ConfigurationError if there is none."""
+        if self.judge is None:
+            raise ConfigurationError("a test asks a judge while it runs; give the target a judge")
+        from tunecheck_memory._judging import EndpointJudge
 
-            return EndpointJudge(self.judge)
-        from tunecheck_memory._kinds.restaurant import WordJudge
-
-        return WordJudge()
+        return EndpointJudge(self.judge)
 
     def final_state(self, events: Iterable[_events.Event]) -> SessionState:
         """Return the state of a session after these events."""
@@ -420,7 +414,7 @@ class MemoryTarget(EndpointTargetBase):
             "tokenizer": settings.tokenizer.name,
             "clock": self.clock,
             _events.PROMPT_SIZE: self.max_prompt_size,
-            _events.JUDGE: {"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
+            _events.JUDGE: None if judge is None else {"judge": judge.name, **judge.answer_settings()},
         }
 
     def fingerprint(self) -> str | None:

@@ -76,11 +76,6 @@ class Outcome(
         tokens = self.input_tokens, self.output_tokens, self.cached_input_tokens
         return CallsMade(self.calls, *tokens, self.asked, characters, int(self.masked))
 
-    @property
-    def judged_by_model(self) -> bool:
-        """True if a model made the judgement: rules about words report neither latency nor tokens."""
-        return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
-
 
 # -- effects. Their tags and field names are those of the log.
 

@@ -105,14 +105,14 @@ class _Calls:
         return Outcome(
             at_us=0,
             text=text,
-            latency_ms=sum(each.latency_ms or 0.0 for each in self._outcomes) if self._outcomes else None,
+            latency_ms=sum(each.latency_ms or 0.0 for each in self._outcomes),
             input_tokens=total.input_tokens,
             output_tokens=total.output_tokens,
             simulated=any(each.simulated for each in self._outcomes),
             cached_input_tokens=total.cached_input_tokens,
             asked=total.asked,
             masked=total.masked > 0,
-            calls=max(1, total.calls),
+            calls=total.calls,
         )
 
 

@@ -187,8 +187,7 @@ class SessionState:
             case effects.Consult(test, purpose, values):
                 state = self.tests[test]
                 state.simulated |= outcome.simulated
-                if outcome.judged_by_model:
-                    state.judged = state.judged.plus(outcome.made)
+                state.judged = state.judged.plus(outcome.made)
                 state.note("judge", now, purpose=purpose, values=values, reply=outcome.text)
             case effects.Register(test):
                 self.tests[test].registered_at = len(self._replies) - 1
@@ -444,10 +443,9 @@ _WINDOW_ADVICE = "; the conversation no longer fits the model; give --max-prompt
 
 
 def _is_paid(effect: Effect, outcome: Outcome) -> bool:
-    """Return whether the outcome of an effect came from a call to a real model."""
-    if isinstance(effect, effects.Consult):
-        return outcome.judged_by_model
-    return isinstance(effect, effects.Send) and not outcome.adopted and not outcome.simulated
+    """Return whether an effect is a question to the judge, or a message that a real model answered itself."""
+    is_own = isinstance(effect, effects.Send) and not outcome.adopted and not outcome.simulated
+    return is_own or isinstance(effect, effects.Consult)
 
 
 def _effect_text(effect: Effect | None) -> str:

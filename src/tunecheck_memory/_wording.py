@@ -2,7 +2,7 @@
 
 * `SessionWording`: all texts of `data/wording.yml`. The user's file (`--wording`) may have any of its keys; the shipped
   file supplies the others.
-* `Menu`: the restaurant's menu. It is read from a JSON or YAML file, or from the message in which the waiter shows it.
+* `Menu`: the restaurant's menu, read from a JSON or YAML file.
 * `FillerPool` and `FillerWriter`: quiz questions with answers, and messages of a requested length made from them.
 """
 
@@ -51,13 +51,8 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 DRINKS = "Beverages"
 """The section of drinks."""
 
-_MOST_TEXT = 200_000
-"""The most characters of a message that are read as a menu."""
-
 # The name of a section or of an entry: one line, not blank
 _Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]*\S[^\r\n]*$", max_length=500)]
-_ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
-"""A line of the menu: "12. Beef Goulash with Egg Noodles"."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +81,6 @@ class Menu:
             raise ConfigurationError(f"{source}: the menu has no section of dishes besides {DRINKS!r}; add a section")
         return menu
 
-    @classmethod
-    def of_text(cls, text: str) -> Menu:
-        """Read the menu in a message: sections end with a colon, entries begin with a number. Skip other lines."""
-        sections: dict[str, list[str]] = {}
-        entries: list[str] = []
-        for line in text[:_MOST_TEXT].splitlines():
-            if numbered := _ENTRY.match(line):
-                entries.append(numbered[1])
-            elif line.endswith(":"):
-                entries = sections.setdefault(line[:-1], [])
-        return cls({section: tuple(listed) for section, listed in sections.items()})
-
     @cached_property
     def numbered(self) -> Mapping[int, tuple[str, str]]:
         """The section and the entry of each number of the menu, from 1."""
@@ -108,11 +91,6 @@ class Menu:
     def dishes(self) -> Mapping[int, str]:
         """The entries that are no drinks, by their numbers."""
         return {number: entry for number, (section, entry) in self.numbered.items() if section != DRINKS}
-
-    @cached_property
-    def drinks(self) -> Mapping[int, str]:
-        """The drinks, by their numbers."""
-        return {number: entry for number, (section, entry) in self.numbered.items() if section == DRINKS}
 
     @cached_property
     def text(self) -> str:

@@ -34,7 +34,7 @@ def test_other_memory_spans_are_said_before_any_figure(capsys: pytest.CaptureFix
 
 def test_each_data_set_is_shown_with_score_spread_and_span(capsys: pytest.CaptureFixture[str]) -> None:
     said = compared(run("short", 900), run("long", 1800), capsys)
-    for title in ("Colours", "NameList", "Names", "Jokes", "Prospective Memory", "Restaurant", "Shopping"):
+    for title in ("Colours", "NameList", "Names", "Jokes", "Prospective Memory", "Shopping"):
         (line,) = [line for line in said if line.strip().startswith(f"{title} ") and "(n=" in line]
         assert line.count("±") == 2 and line.count("(n=2)") == 2
 

@@ -162,12 +162,6 @@ def test_regenerating_without_texts_keeps_the_chapter_breaks_that_are_there(tmp_
     ]
 
 
-def test_nothing_left_to_run_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.yml").write_text("datasets: {datasets: [{name: chapterbreak}]}")
-    with pytest.raises(ConfigurationError, match="no data set can run"):
-        make_definitions(read_configuration(tmp_path / "a.yml"), tmp_path / "definitions", GenerationContext(0, 1))
-
-
 def test_a_data_set_without_generator_stops_everything_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="--generator"):
         make(tmp_path, more="    - name: conflicting_personal_info\n")

@@ -101,7 +101,7 @@ def rows_of(outcome: MemoryOutcome) -> list[dict[str, Any]]:
 def test_there_is_a_row_for_each_test_and_each_is_scored_from_0_to_1() -> None:
     outcome = had()
     rows = rows_of(outcome)
-    assert len(rows) == 16
+    assert len(rows) == 14
     assert [row["row_id"] for row in rows][:3] == ["Colours - 0", "Colours - 1", "NameList - 0"]
     scores = [row["outputs.memory.memory"] for row in rows]
     assert all(value is None or 0 <= value <= 1 for value in scores)
@@ -114,8 +114,8 @@ def test_the_figures_stand_in_the_run_s_folder() -> None:
     outcome = had(Recalling(price=Price(1.0, 1.0)))
     summary = strict_json((outcome.result.run_dir / "memory" / "summary.json").read_bytes())
     assert summary["score"] == outcome.figures.score
-    assert summary["max_score"] == 8
-    assert summary["accuracy"] == pytest.approx(outcome.figures.score / 8)
+    assert summary["max_score"] == 7
+    assert summary["accuracy"] == pytest.approx(outcome.figures.score / 7)
     spent: Any = outcome.result.usage["target"]
     assert summary["usage"]["target"]["cost"] == spent["cost"] > 0
     means = {title: each["mean"] for title, each in summary["datasets"].items()}
@@ -261,7 +261,7 @@ def test_a_damaged_log_is_said_before_anybody_is_asked_and_cut_where_that_is_acc
     resumed = had(asked, resume="last", accept_damage=True)
     assert any("where its log was damaged" in note for note in resumed.result.notes)
     assert (log.parent / "events.damaged").read_bytes() == b"".join(lines)
-    assert len(rows_of(resumed)) == 16
+    assert len(rows_of(resumed)) == 14
     had(nobody := Recalling(), resume="last")
     assert nobody.calls == 0
 
@@ -302,9 +302,17 @@ class Judge(Recalling):
         return Completion(text=json.dumps(answer), usage=Usage(50, 5), latency_ms=1.0)
 
 
-def test_without_a_judge_the_run_says_who_judged() -> None:
-    notes = had().result.notes
-    assert any("Restaurant: word rules judged" in note and "--judge" in note for note in notes)
+def test_without_a_judge_tests_that_ask_one_are_left_out_visibly() -> None:
+    outcome = had()
+    assert [each.title for each in outcome.left_out] == ["Restaurant"]
+    assert any(note.startswith("Restaurant is left out") and "--judge" in note for note in outcome.result.notes)
+    assert not any(row["inputs.dataset"] == "Restaurant" for row in rows_of(outcome))
+
+
+def test_nothing_left_to_run_is_an_error(workspace: Path) -> None:
+    (workspace / "small.yml").write_text("datasets: {datasets: [{name: chapterbreak}, {name: restaurant}]}")
+    with pytest.raises(ConfigurationError, match=r"no data set can run .*--texts.*--judge"):
+        had()
 
 
 def test_without_a_judge_the_run_says_what_is_not_scored(workspace: Path) -> None:
@@ -317,10 +325,9 @@ def test_tests_that_only_a_judge_can_score_are_refused_before_anything_is_said(w
     (workspace / "small.yml").write_text(CONFIG + f"    - name: {kind}\n")
     agent = Recalling()
     with pytest.raises(
-        ConfigurationError,
-        match=r"only a judge can score the tests .*; name the judge's model with --judge.*--unjudged",
+        ConfigurationError, match=r"the tests .* need a judge; name the judge's model with --judge.*--unjudged"
     ):
-        had(agent)
+        had(agent, unjudged=False)
     assert agent.calls == 0 and not (workspace / "eval_results").exists()
 
 
@@ -328,8 +335,8 @@ def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one
     (workspace / "quiz.py").write_text(ASKING, "utf-8")
     (workspace / "small.yml").write_text(CONFIG + "    - name: quiz.py\n")
     agent = Recalling()
-    with pytest.raises(ConfigurationError, match="the tests Quiz need a judge; name the judge's model with --judge"):
-        had(agent, unjudged=True)
+    with pytest.raises(ConfigurationError, match="the tests Restaurant, Quiz need a judge; name the judge's"):
+        had(agent, unjudged=False)
     assert agent.calls == 0
 
 
@@ -420,7 +427,7 @@ def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFi
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:
     judge = Judge(price=Price(3.0, 3.0))
     outcome = had(judge=judge)
-    assert not any("word rules judged" in note for note in outcome.result.notes)
+    assert outcome.left_out == ()
     spent: Any = outcome.result.usage["judge"]
     assert spent["calls"] > 0
     scoring: Any = outcome.result.usage["memory"]
@@ -448,7 +455,7 @@ def test_a_run_says_so_when_only_the_judge_was_simulated() -> None:
 def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> None:
     (workspace / "small.yml").write_text(CONFIG + "    - name: chapterbreak\n", "utf-8")
     outcome = had()
-    assert [each.title for each in outcome.left_out] == ["ChapterBreak"]
+    assert [each.title for each in outcome.left_out] == ["Restaurant", "ChapterBreak"]
     assert any(note.startswith("ChapterBreak is left out") and "--texts" in note for note in outcome.result.notes)
     assert strict_json((outcome.result.run_dir / "metrics.json").read_bytes())["notes"] == outcome.result.notes
 

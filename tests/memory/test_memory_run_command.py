@@ -21,7 +21,7 @@ CONFIG = """\
 config: {run_name: Small}
 datasets:
   args: {memory_span: 900, dataset_examples: 2}
-  datasets: [{name: colours}, {name: jokes}, {name: prospective_memory}, {name: restaurant}, {name: spy_meeting}]
+  datasets: [{name: colours}, {name: jokes}, {name: prospective_memory}, {name: spy_meeting}]
 """
 
 
@@ -55,7 +55,7 @@ def only() -> Run:
 def test_the_command_shows_scores_figures_notes_and_files(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, *BEGIN)
     assert said.code == 0, said.err
-    for words in ("10 tests", "Spy Meeting", "of 5 (±", "accuracy", "messages", "verbosity", "word rules judged"):
+    for words in ("8 tests", "Spy Meeting", "of 4 (±", "accuracy", "messages", "verbosity"):
         assert words in said.out, words
     assert "memory/Small/results/agent" in said.out
     assert (only().folder / "memory" / "Small" / "results" / "agent" / "master_log.jsonl").is_file()
@@ -63,8 +63,8 @@ def test_the_command_shows_scores_figures_notes_and_files(workspace: Path, capsy
 
 def test_the_result_comes_as_json(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, *BEGIN, "--json", "--repeat", "2").json()
-    assert (found["rows"], found["failed_rows"], found["sessions"], found["max_score"]) == (20, 0, 2, 5)
-    assert set(found["datasets"]) == {"Colours", "Jokes", "Prospective Memory", "Restaurant", "Spy Meeting"}
+    assert (found["rows"], found["failed_rows"], found["sessions"], found["max_score"]) == (16, 0, 2, 4)
+    assert set(found["datasets"]) == {"Colours", "Jokes", "Prospective Memory", "Spy Meeting"}
     assert all(Path(folder).is_dir() for folder in found["results"])
     assert Path(found["run_dir"]).name == found["run"]
 
@@ -80,7 +80,7 @@ def test_an_agent_is_told_the_time_that_passes_if_the_clock_is_mirrored(
     assert run(capsys, *BEGIN, "--clock", "mirrored").code == 0
     assert ("/agent/advance" in {message for _, message in agent.heard}) is True
     assert run(capsys, *BEGIN, "--isolated", "--name", "alone").code == 0
-    assert sum(message == "/agent/reset" for _, message in agent.heard) == 10
+    assert sum(message == "/agent/reset" for _, message in agent.heard) == 8
 
 
 def test_a_simulated_agent_says_so(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.memory_session_parts import some_kinds, some_settings, some_tests
+from tests.memory_session_parts import CountingJudge, some_kinds, some_settings, some_tests
 from tests.pipeline_parts import only_run, rows_of, run
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, EvaluationResult, ReplyError, Row, RunError
@@ -57,9 +57,16 @@ class Model(Endpoint):
         self.closed += 1
 
 
+class Judged(MemoryTarget):
+    """A target whose judge needs no model."""
+
+    def _make_judge(self) -> CountingJudge:
+        return CountingJudge()
+
+
 def target_of(model: Model, tests: Sequence[Test] | None = None, **more: Any) -> MemoryTarget:
     settings = some_settings(**more.pop("settings", {}))
-    return MemoryTarget(model, some_tests() if tests is None else tests, settings, **more)
+    return Judged(model, some_tests() if tests is None else tests, settings, **more)
 
 
 def rows_for(tests: Sequence[Test]) -> list[dict[str, Any]]:
