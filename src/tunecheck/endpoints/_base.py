@@ -295,6 +295,11 @@ class Endpoint(UserCalls, ABC):
     tools_as_text: bool = False
 
     @property
+    def is_chat(self) -> bool:
+        """True if the endpoint uses OpenAI's chat completions, with streams and tools."""
+        return False
+
+    @property
     def returns_calls(self) -> bool:
         """True if requests hold tools, and the API returns calls apart from the text."""
         return False
@@ -338,6 +343,10 @@ class Endpoint(UserCalls, ABC):
             EndpointError: the endpoint has recorded conversations, but none for this row.
         """
         return None
+
+    def reply_headers(self) -> Mapping[str, str]:
+        """Return the headers of the latest reply; empty for an endpoint without HTTP."""
+        return {}
 
     def load(self) -> Load | None:
         """Return the concurrency, attempts and overloads so far, or None if the endpoint does not count them."""

@@ -41,7 +41,7 @@ from tunecheck.endpoints._answers import (
     says_error,
 )
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._base import ConcurrencyLimit, Usage, count_unanswered
+from tunecheck.endpoints._base import ConcurrencyLimit, EndpointConfig, Usage, count_unanswered
 from tunecheck.endpoints._limits import (
     RETRY_AFTER_CAP_S,
     TOKEN_BURST_S,
@@ -74,6 +74,15 @@ class Limits(ConcurrencyLimit, frozen=True):
 
     requests_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
     tokens_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
+class ServiceConfig(EndpointConfig, frozen=True, kw_only=True):
+    """The keys of a definition that decide how a service is called."""
+
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
+    retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
+    max_reply_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 8 << 20
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +136,7 @@ class Client:
     auth: Auth
     headers: dict[str, str]
     redactor: Redactor
-    limits: Limits
-    timeout_s: float
-    max_reply_bytes: int
-    retries: int
+    config: ServiceConfig
     clock: Clock
     rng: random.Random
     last_headers: Mapping[str, str] = field(default_factory=dict)
@@ -141,6 +147,8 @@ class Client:
     """Describes the models that the service offers, for the error about an unknown model."""
     shared_limits: SharedLimits | None = None
     """Rate limits shared by several processes, used instead of those of this process."""
+    concurrency: int | None = None
+    """Maximum number of concurrent calls, instead of that of the configuration."""
 
     def load(self) -> Load | None:
         """Return the limit, attempts and overloads of the busiest event loop, or None before the first call."""
@@ -189,20 +197,15 @@ class Client:
 
     def _new_state(self) -> _LoopState:
         """Return new connections and counters for this event loop."""
-        transport = HttpTransport(
-            self.url,
-            self.who,
-            self.redactor,
-            connections=self.limits.concurrency,
-            timeout_s=self.timeout_s,
-            most_bytes=self.max_reply_bytes,
-        )
-        clock, requests, tokens = self.clock, self.limits.requests_per_minute, self.limits.tokens_per_minute
+        config = self.config
+        most = self.concurrency or config.limits.concurrency
+        transport = HttpTransport(self.url, self.who, self.redactor, most, config.timeout_s, config.max_reply_bytes)
+        requests, tokens = config.limits.requests_per_minute, config.limits.tokens_per_minute
         own_limits = SharedLimits(
-            TokenBucket(requests, clock=clock) if requests else None,
-            TokenBucket(tokens, clock=clock, burst_s=TOKEN_BURST_S) if tokens else None,
+            TokenBucket(requests, clock=self.clock) if requests else None,
+            TokenBucket(tokens, clock=self.clock, burst_s=TOKEN_BURST_S) if tokens else None,
         )
-        return _LoopState(transport, self.limits, self.shared_limits or own_limits)
+        return _LoopState(transport, most, self.shared_limits or own_limits)
 
     async def _send_with_retries(self, state: _LoopState, call: ServiceCall[A]) -> Exchange[A]:
         """Send a call until an attempt succeeds, a retry cannot help, or no retries are left.
@@ -236,7 +239,7 @@ class Client:
                 continue
 
             may_retry = failure.retry and (failure.sent or self.retry_unreachable)
-            if not may_retry or failures > self.retries:
+            if not may_retry or failures > self.config.retries:
                 raise await self._last_error(state, failure, failures)
 
             await self.clock.sleep(backoff_s(failures, failure.retry_after_s, self.rng))
@@ -294,7 +297,7 @@ class Client:
                 state.overloads[failure.error.status or 0] += 1
             raise
 
-        end_call(_tokens_used(exchange, call.tokens) if state.counts_tokens else 0)
+        end_call(_tokens_used(exchange, call.tokens) if state.limits.tokens else 0)
         state.gate.succeeded()
         state.refusals, state.answered = 0, True
         return exchange
@@ -386,20 +389,18 @@ class Client:
 class _LoopState:
     """The connections, limits and counters of one event loop."""
 
-    def __init__(self, transport: HttpTransport, limits: Limits, buckets: SharedLimits) -> None:
+    def __init__(self, transport: HttpTransport, most_calls: int, limits: SharedLimits) -> None:
         """Start with all counters at 0 and no connection."""
-        self.transport = transport
+        self.transport, self.limits = transport, limits
 
         # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
-        self.gate = AdaptiveGate(limits.concurrency, start=_START_CONCURRENCY)
+        self.gate = AdaptiveGate(most_calls, start=_START_CONCURRENCY)
 
         self.refusals = 0
         self.attempts = 0
         self.answered = False
         self.overloads: Counter[int] = Counter()
         self._last_refusal: EndpointError | None = None
-        self._requests, self._tokens = buckets.requests, buckets.tokens
-        self.counts_tokens = buckets.tokens is not None
 
     async def wait_for_limits(self, tokens: int) -> EndCall:
         """Wait until the rate limits admit a request with this many tokens.
@@ -407,8 +408,8 @@ class _LoopState:
         Return a function to call after the request, with the number of tokens that the request used.
         """
         # Requests come last: the service counts a request when it arrives, so it must be sent right after the wait.
-        end_tokens = await self._tokens.take(tokens) if self._tokens else None
-        end_request = await self._requests.take(1) if self._requests else None
+        end_tokens = await self.limits.tokens.take(tokens) if self.limits.tokens else None
+        end_request = await self.limits.requests.take(1) if self.limits.requests else None
 
         def end(used: float) -> None:
             """End the request in both rate limits, in that of tokens with the number that it used."""

@@ -17,7 +17,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -55,7 +55,7 @@ from tunecheck.endpoints._base import (
     output_limit,
     time_text,
 )
-from tunecheck.endpoints._client import Client, Limits, ServiceCall
+from tunecheck.endpoints._client import Client, ServiceCall, ServiceConfig
 from tunecheck.endpoints._limits import Clock, SharedLimits
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._transport import checked_url
@@ -75,7 +75,7 @@ _RESERVED_HEADERS = frozenset(
 )
 
 
-class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
+class HttpConfig(ServiceConfig, frozen=True, kw_only=True):
     """The common keys of definitions of endpoints over HTTP. `request` is a template of the body.
 
     `stream`: request streamed answers. `system_role`: the role of system messages; `user` puts their text before the
@@ -93,10 +93,6 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     stream: bool = False
     system_role: Literal["system", "developer", "user"] = "system"
     send_reasoning: SentBack = "turn"
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
-    retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
-    max_reply_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 8 << 20
-    limits: Limits = Limits()
     price: Price | None = None
 
 
@@ -185,10 +181,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             auth=auth,
             headers={**headers, **{name: item.reveal() for name, item in extra_headers.items()}},
             redactor=self._redactor,
-            limits=config.limits,
-            timeout_s=config.timeout_s,
-            max_reply_bytes=config.max_reply_bytes,
-            retries=config.retries,
+            config=config,
             clock=clock or Clock(),
             rng=rng or random.Random(),
             offered_models=self._offered_models,
@@ -262,11 +255,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """
 
     @property
-    def is_chat(self) -> bool:
-        """True if the endpoint uses OpenAI's chat completions, with streams and tools."""
-        return False
-
-    @property
     def returns_calls(self) -> bool:
         """True if requests contain tools and the API returns calls separately from the text."""
         return self.is_chat and self.sends_tools and self.profile is None and not self.tools_as_text
@@ -317,7 +305,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return f"the server offers {', '.join(names[:_MOST_MODELS])}{more}{suggest_names(self._model, names)}"
 
     def reply_headers(self) -> Mapping[str, str]:
-        """Return the headers of the latest reply."""
         return self._client.last_headers
 
     async def complete(self, request: ChatRequest) -> Completion:
@@ -439,7 +426,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         limits = self._data.get("limits")
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
-            self._client.limits = msgspec.structs.replace(self._client.limits, concurrency=concurrency)
+            self._client.concurrency = concurrency
 
     def rates(self) -> tuple[float | None, float | None]:
         """Return the definition's requests and tokens per minute; None means no limit."""

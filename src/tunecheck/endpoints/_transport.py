@@ -234,11 +234,12 @@ class HttpTransport:
     """
 
     def __init__(
-        self, url: str, who: str, redactor: Redactor, *, connections: int, timeout_s: float, most_bytes: int
+        self, url: str, who: str, redactor: Redactor, connections: int, timeout_s: float, most_bytes: int
     ) -> None:
         """Open a session; this sends nothing.
 
-        `who` names the endpoint at the beginning of each error. `redactor` masks secrets in errors, from now on also
+        `connections`, `timeout_s` and `most_bytes` are limits: of open connections, of an attempt and of a reply. `who`
+        names the endpoint at the beginning of each error. `redactor` masks secrets in errors, from now on also
         the proxy's credentials.
         """
         self._url = yarl.URL(url)

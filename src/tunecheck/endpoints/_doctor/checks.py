@@ -43,8 +43,8 @@ def _tools_are_shown(answers: Answers) -> Diagnosis:
 
     Warn if the tokens cannot decide, or if the request template has no place for tools.
     """
-    if answers.tools_note:
-        return Diagnosis("warn", answers.tools_note)
+    if answers.endpoint.tools_note:
+        return Diagnosis("warn", answers.endpoint.tools_note)
 
     if answers["call"].error is not None:
         advice = f"turn on the tool parser: {answers.serving.advice('calls')}"
@@ -96,7 +96,7 @@ def _calls_are_parsed(answers: Answers) -> Diagnosis:
     """
     # The order matters: a call in the text is the server's fault, whatever the other answers look like.
     in_text = answers.left_in_text
-    if in_text and not answers.as_text:
+    if in_text and answers.endpoint.is_chat:
         return _left_in_text(answers, in_text[0])
 
     if answers.with_calls:
@@ -345,7 +345,7 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
     call = next((completion for completion in whole if completion.tool_calls), None)
 
     if reason is None or (call is not None and call.finish_reason is None):
-        if answers.as_text:
+        if not answers.endpoint.is_chat:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
         return Diagnosis("warn", "answers have no finish_reason, so cut-off answers look complete")
 
@@ -396,7 +396,7 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
     if once.error or again.error:
         return Diagnosis("warn", f"temperature 0 is refused: {once.refusal or again.refusal}")
 
-    if "temperature" in answers.facts.parameters:
+    if "temperature" in answers.endpoint.facts.parameters:
         return Diagnosis("warn", "the API refuses temperature 0: answers differ from run to run", _REPEAT)
     if not (once.text or again.text):
         return Diagnosis("skip", "neither of the two answers has text")
@@ -415,7 +415,7 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "do not set `stream`")
 
-    if answers.facts.repeats:
+    if answers.endpoint.facts.repeats:
         return Diagnosis("fail", REPEATING, "do not set `stream`, or update the server or its tool parser")
 
     if streamed.is_empty and not whole.is_empty:
@@ -449,7 +449,7 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     """Check that the definition's request limit is no higher than the service's header allows."""
-    headers = {name.lower(): value for name, value in answers.headers.items()}
+    headers = {name.lower(): value for name, value in answers.endpoint.reply_headers().items()}
 
     # OpenAI's header, which other services use, too; without it, the limit is unknown.
     allowed = headers.get("x-ratelimit-limit-requests")
@@ -470,8 +470,8 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
 def _parameters_are_taken(answers: Answers) -> Diagnosis:
     """Check that the API accepted the definition's parameters and kept their token limit."""
     parameters = answers.parameters
-    refused = [name for name in answers.facts.parameters if name in parameters]
-    sent = answers.facts.parameters_of(parameters)
+    refused = [name for name in answers.endpoint.facts.parameters if name in parameters]
+    sent = answers.endpoint.facts.parameters_of(parameters)
 
     if refused:
         advice = "after the first refusal, each run leaves out or renames the refused parameters"
@@ -512,7 +512,7 @@ class DoctorCheck:
         no_tools_reason = None if self.about == "answers" else answers.without_tools
         if no_tools_reason:
             return Diagnosis("skip", no_tools_reason)
-        if self.only_chat and answers.as_text:
+        if self.only_chat and not answers.endpoint.is_chat:
             return Diagnosis("skip", "only chat completions can be streamed")
 
         answer = answers[self.question]

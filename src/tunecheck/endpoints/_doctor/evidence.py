@@ -18,8 +18,7 @@ from tunecheck._faults import CUT_OFF, cause_named
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._model import FunctionCall, Reading, plain_name, read_leniently
-from tunecheck.endpoints._api_facts import ApiFacts
-from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 from tunecheck.formats._families import ServerParsers
 from tunecheck.formats._reading import read_calls
@@ -269,19 +268,12 @@ class DoctorAnswer:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers by question, with the definition, the headers of the last reply, and the facts about the API.
-
-    `tools_note` is the endpoint's sentence if requests never contain the tools, else "". `as_text`: calls are expected
-    in the answer's text.
-    """
+    """The answers of an endpoint by question, with its definition and the program that serves the model."""
 
     by_question: Mapping[str, DoctorAnswer]
+    endpoint: Endpoint
     definition: Mapping[str, JSON]
-    headers: Mapping[str, str]
-    facts: ApiFacts
     serving: Serving
-    tools_note: str
-    as_text: bool
 
     def __getitem__(self, question: str) -> DoctorAnswer:
         return self.by_question[question]
@@ -294,7 +286,7 @@ class Answers:
     @property
     def parameters_taken(self) -> dict[str, JSON]:
         """The definition's parameters as the API accepts them; suggested changes start from these."""
-        return self.facts.parameters_of(self.parameters)
+        return self.endpoint.facts.parameters_of(self.parameters)
 
     @property
     def answered(self) -> list[DoctorAnswer]:
@@ -313,7 +305,7 @@ class Answers:
     @property
     def without_tools(self) -> str | None:
         """The reason why no request with tools was answered, or None."""
-        if self.tools_note:
+        if self.endpoint.tools_note:
             return "requests contain no tools"
         return None if self["call"].error is None else "requests with tools are refused"
 

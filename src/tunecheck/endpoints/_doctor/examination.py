@@ -156,28 +156,17 @@ async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> 
         return dict(zip(names, answers, strict=True))
 
     by_question = await answers_to(("untooled", "call"))
-    http = endpoint if isinstance(endpoint, HttpEndpoint) else None
-    is_chat = http is not None and http.is_chat
     serving = evidence.Serving()
 
     if by_question["untooled"].error is None:
-        serving = await evidence.find_serving(http) if http else serving
+        serving = await evidence.find_serving(endpoint) if isinstance(endpoint, HttpEndpoint) else serving
         with_tools = not endpoint.tools_note and by_question["call"].error is None
 
         # Without an answer to `call`, questions with tools would only fail in the same way. Only chats can be streamed.
         names = [name for name, question in evidence.QUESTIONS.items() if with_tools or not question.tools]
-        unasked = [name for name in names if evidence.QUESTIONS[name].parameters.get("stream") and not is_chat]
-        by_question |= await answers_to([name for name in names if name not in (*by_question, *unasked)])
-
-    return evidence.Answers(
-        by_question,
-        definition,
-        http.reply_headers() if http else {},
-        endpoint.facts,
-        serving,
-        endpoint.tools_note,
-        as_text=not is_chat,
-    )
+        skipped = {*by_question} if endpoint.is_chat else {*by_question, "streamed"}
+        by_question |= await answers_to([name for name in names if name not in skipped])
+    return evidence.Answers(by_question, endpoint, definition, serving)
 
 
 def _findings(answers: evidence.Answers) -> dict[str, evidence.Diagnosis]:
