@@ -1,6 +1,7 @@
 """The mirror of runs in blob storage: one machine reads what another wrote, and nothing that is finished is lost."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,20 +88,22 @@ def test_only_what_changed_is_shipped_and_fetched(here: MirrorFolder, there: Mir
     assert there.push() == []
 
 
-def test_what_only_one_of_them_has_is_kept_beside_what_counts(here: MirrorFolder, there: MirrorFolder) -> None:
+def test_a_journal_that_both_have_continued_stays_and_the_problem_names_its_folder(
+    here: MirrorFolder, there: MirrorFolder
+) -> None:
     append(here, '{"row": 1}\n')
     here.push()
     there.pull()
     append(there, '{"row": 2, "by": "there"}\n')
     there.push()
     append(here, '{"row": 2, "by": "here"}\n')
-    here.pull()
-    assert read(here, "journal.jsonl") == '{"row": 1}\n{"row": 2, "by": "there"}\n'
-    assert '"by": "here"' in (here.folder / ".unshipped" / RUN / "journal.jsonl-0").read_text("utf-8")
+    (problem,) = here.pull()
+    assert f"move {here.folder / RUN} elsewhere" in problem
+    assert read(here, "journal.jsonl") == '{"row": 1}\n{"row": 2, "by": "here"}\n'
 
 
-def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
-    here: MirrorFolder, there: MirrorFolder, address: str, monkeypatch: pytest.MonkeyPatch
+def test_where_another_machine_has_gone_on_commands_work_once_the_folder_is_moved(
+    here: MirrorFolder, there: MirrorFolder, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(here, "run.json", "begun")
     append(here, "1\n")
@@ -112,14 +115,16 @@ def test_where_another_machine_has_gone_on_its_files_stay_and_commands_work(
         write(mirror, "eval_results.jsonl", text)
     there.push()
     monkeypatch.setattr("tunecheck_azure._mirror.shipping.mirror_folder", lambda *_: here.folder)
-    told: list[str] = []
-    with BlobMirror(address).kept(told.append, whole=True):
+    words = f"another machine has continued {RUN}, and its results count; move {here.folder / RUN} elsewhere"
+    with pytest.raises(ContinuedElsewhereError, match=re.escape(words)), BlobMirror(address).kept(print, whole=True):
+        pass
+    assert read(here, "run.json") == "ours"
+    (here.folder / RUN).rename(tmp_path / "ours")
+    with BlobMirror(address).kept(print, whole=True):
         assert {read(here, file) for file in ("run.json", "eval_results.jsonl")} == {"theirs"}
         assert read(here, "journal.jsonl") == "1\ntheirs\n"
     there.pull()
     assert read(there, "eval_results.jsonl") == "theirs"
-    assert [f"another machine has continued {RUN}" in line for line in told] == [True]
-    assert (here.folder / ".unshipped" / f"{RUN}-0" / "run.json").read_text("utf-8") == "ours"
 
 
 def test_a_machine_whose_journal_has_not_grown_gives_way_as_well(

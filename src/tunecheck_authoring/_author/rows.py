@@ -28,7 +28,7 @@ import msgspec
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text, write_calls
 from tunecheck.episodes import Episode, Given, GroundTruth, Services, StateCheck, Turn, play
 from tunecheck.plugins import JSON, canonical, dumps, find
-from tunecheck_authoring._audit.checks import PROBLEMS, findings, right_calls
+from tunecheck_authoring._audit.checks import PROBLEMS, TruthCall, checked_rows, right_calls
 from tunecheck_authoring._author import files, wording
 from tunecheck_authoring._author.graph import available
 from tunecheck_authoring._author.world import Function, World, free_values, functions_of, load_shipped, wrong_values
@@ -512,7 +512,7 @@ class Trial:
             return verdict["call_check"] == 1.0
 
         words = "\n".join(str(message.get("content")) for message in row.messages)
-        return self._weakness_of(row.id, [calls], passes, (each for call in calls for each in _unsaid(call, words)))
+        return self._weakness_of(row.id, [calls], passes, ((call, words) for call in calls))
 
     def _try_conversation(self, row: files.RowLine) -> files.Weakness | None:
         """Return the weakness of a conversation, or None.
@@ -521,54 +521,47 @@ class Trial:
         that makes wrong calls or, if the row has calls, no call must fail.
         """
         content = msgspec.to_builtins(row)
-        found = next((each for each in findings([content], self._services) if not each.is_remark), None)
+        checked = next(checked_rows([content], self._services))
+        found = next((each for each in checked.findings if not each.is_remark), None)
         if found is not None:
             return files.Weakness(reason=PROBLEMS[found.problem], detail=f"{found.call or ''} {found.text}".strip())
 
         truth, check = GroundTruth.read(content), StateCheck(self._services)
-        turns = [[call for text in turn for call in self._services.read(text).calls] for turn in row.ground_truth]
+        # Without a finding, the check has executed every call.
+        played = checked.replayed.played if checked.replayed is not None else []
+        turns = [[each.step.call for each in played if each.turn == number] for number in range(len(row.turns))]
 
         def passes(turns: Turns) -> bool:
             # Copies, because a simulator may keep a list or an object of the arguments and change it later.
             copies: list[Turn] = [[(deepcopy(call),) for call in turn] for turn in turns]
             return check.judge(Given(truth, copies)).valid is True
 
-        return self._weakness_of(row.id, turns, passes, self._unsaid(row, turns))
+        return self._weakness_of(row.id, turns, passes, _words_before(row, played))
 
     def _weakness_of(
-        self, row: str, turns: Turns, passes: Passes, unsaid: Iterator[files.Weakness]
+        self, row: str, turns: Turns, passes: Passes, said: Iterator[tuple[FunctionCall, str]]
     ) -> files.Weakness | None:
         """Return the first weakness of the row with this id, or None.
 
         `turns` are the right calls, which must pass. Calls with a mistake must fail and, if there are right calls, an
-        agent that makes no call, too. `passes` judges the calls of all turns. `unsaid` yields a weakness for each value
-        that the words lack.
+        agent that makes no call, too. `passes` judges the calls of all turns. `said` yields each right call with the
+        words before it, which must contain its values.
         """
         if not passes(turns):
             return files.Weakness(reason="the ground truth does not pass")
         if any(turns) and passes([[] for _ in turns]):
             return files.Weakness(reason="an agent that does nothing passes")
-        first_unsaid = next(unsaid, None)
-        if first_unsaid is not None:
-            return first_unsaid
+
+        for call, words in said:
+            for name, value in call.arguments.items():
+                if not wording.mentions_value(value, words):
+                    detail, reason = f"{name}={value!r} of {call.name}", "the request does not state a value"
+                    return files.Weakness(reason=reason, detail=detail, function=call.name)
 
         for call, description, wrong_turns in self._mistakes(row, turns):
             if passes(wrong_turns):
                 return files.Weakness(reason="a wrong answer passes", detail=description, function=call.name)
         return None
-
-    def _unsaid(self, row: files.RowLine, turns: Turns) -> Iterator[files.Weakness]:
-        """Yield a weakness for each argument that neither the user's words nor earlier results contain.
-
-        Executes the calls on new simulators.
-        """
-        backend = self._world.backend(row.involved_classes, row.initial_config)
-        words = ""
-        for messages, turn in zip(row.turns, turns, strict=True):
-            words += "".join(f"{message.get('content')}\n" for message in messages)
-            for call in turn:
-                yield from _unsaid(call, words)
-                words += f"{backend.call(call).text}\n"
 
     def _mistakes(self, row: str, turns: Turns) -> Iterator[tuple[FunctionCall, str, Turns]]:
         """Yield each mistake as the right call, a description, and the turns with the mistake.
@@ -602,9 +595,12 @@ class Trial:
                 yield FunctionCall(call.name, {**call.arguments, name: other})
 
 
-def _unsaid(call: FunctionCall, words: str) -> Iterator[files.Weakness]:
-    """Yield a weakness for each argument of a call that the words do not contain."""
-    for name, value in call.arguments.items():
-        if not wording.mentions_value(value, words):
-            detail = f"{name}={value!r} of {call.name}"
-            yield files.Weakness(reason="the request does not state a value", detail=detail, function=call.name)
+def _words_before(row: files.RowLine, played: Sequence[TruthCall]) -> Iterator[tuple[FunctionCall, str]]:
+    """Yield each call with the user's words and the results before it. `played` are the row's calls with results."""
+    words = ""
+    for number, messages in enumerate(row.turns):
+        words += "".join(f"{message.get('content')}\n" for message in messages)
+        for each in played:
+            if each.turn == number:
+                yield each.step.call, words
+                words += f"{each.step.result.text}\n"

@@ -21,7 +21,7 @@ The storage of a run "r1" and its copy in the folder:
 Then it removes unchanged files whose blobs are gone (`_remove_deleted`).
 
 If two machines continue one run, the results of the machine whose part came first count. The other machine's push
-raises ContinuedElsewhereError, and its files are moved to `.unshipped` (`set_aside`); nothing is deleted.
+raises ContinuedElsewhereError, which names the folder to move away; nothing is deleted or overwritten.
 """
 
 import contextlib
@@ -213,7 +213,6 @@ def _reason(error: Exception) -> str:
 # -- the folder
 
 _LOCK = ".mirror.lock"
-_UNSHIPPED = ".unshipped"
 _JOURNAL = "journal.jsonl"
 _MANIFEST = "run.json"
 
@@ -231,14 +230,13 @@ container chooses these names.
 """
 
 
-class ContinuedElsewhereError(Exception):
+class ContinuedElsewhereError(RunError):
     """The error if this machine and another one have both continued the same run."""
 
-    def __init__(self, address: str, journal: str) -> None:
-        """Note the run to which the journal, a path RUN/journal.jsonl, belongs."""
-        self.run = journal.partition("/")[0]
-        advice = "the next command with this address moves this machine's results to another folder"
-        super().__init__(f"another machine has continued {address}/{self.run}, and its results count; {advice}")
+    def __init__(self, folder: Path, run: str) -> None:
+        """Name the run and its copy in this folder of the mirror."""
+        self.run = run
+        super().__init__(f"another machine has continued {run}, and its results count; move {folder / run} elsewhere")
 
 
 class FileStamp(NamedTuple):
@@ -310,13 +308,13 @@ class MirrorFolder:
                 if not is_wanted or not _SAFE.fullmatch(file) or file in folders:
                     continue
 
+                known = state.files.get(file)
+                is_current = known is not None and known.version == version and self._stat(file) is not None
                 if part is not None:
                     parts.setdefault(file, []).append(int(part["number"]))
                 # A journal exists only as parts: a blob of its name, or below it, is of another tool.
-                elif f"/{_JOURNAL}" not in name and self._changed_stamp(state, file) is None:
-                    known = state.files.get(file)
-                    if known is None or known.version != version:
-                        self._fetch(state, file)
+                elif f"/{_JOURNAL}" not in name and not is_current and self._changed_stamp(state, file) is None:
+                    self._fetch(state, file)
 
             problems = [self._fetch_parts(state, file, numbers) for file, numbers in parts.items()]
             self._remove_deleted(state, blobs)
@@ -408,9 +406,10 @@ class MirrorFolder:
             return False
 
         # The next part of the journal can only be from a machine that continued the run.
-        journal = f"{name.partition('/')[0]}/{_JOURNAL}"
-        if journal in state.growing and self.store.read(_part_name(journal, state.growing[journal].number)) is not None:
-            raise ContinuedElsewhereError(self.address, journal)
+        run = name.partition("/")[0]
+        known = state.growing.get(f"{run}/{_JOURNAL}")
+        if known is not None and self.store.read(_part_name(f"{run}/{_JOURNAL}", known.number)) is not None:
+            raise ContinuedElsewhereError(self.folder, run)
 
         with raise_as(RunError, self.folder / name), open_regular(self.folder / name) as file:
             self.store.put(name, file)
@@ -446,7 +445,7 @@ class MirrorFolder:
                     file.seek(known.size)
                     # The part may be this machine's: the reply to an earlier attempt was lost, then the journal grew.
                     if not content or file.read(len(content)) != content:
-                        raise ContinuedElsewhereError(self.address, name)
+                        raise ContinuedElsewhereError(self.folder, name.partition("/")[0])
 
                 known = ShippedParts(known.number + 1, known.size + len(content))
                 state.growing[name] = known
@@ -457,7 +456,7 @@ class MirrorFolder:
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.
 
-        A file of another size than the parts shipped or fetched so far is moved aside: it was continued here, too.
+        A file of another size than the parts shipped or fetched so far was continued here, too.
         """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         current = self._stat(name)
@@ -470,10 +469,10 @@ class MirrorFolder:
             advice = "restore this part, or remove the later parts and repeat their rows with --resume"
             return f"{self.address}/{_part_name(name, missing)} is missing; {advice}"
 
-        if current is None or current.size != known.size:  # both machines continued it, or the file is gone
-            if current is not None:
-                self._move_aside(path)
+        if current is None:
             known = ShippedParts()
+        elif current.size != known.size:
+            return str(ContinuedElsewhereError(self.folder, name.partition("/")[0]))
 
         with raise_as(RunError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -487,28 +486,6 @@ class MirrorFolder:
                     # Noted after each part: if a later part fails, the next pull continues here.
                     state.growing[name] = known
         return ""
-
-    def set_aside(self, run: str) -> Path:
-        """Move this machine's copy of a run aside, forget what was shipped of it, and return the new path.
-
-        Raises:
-            RunError: the run's folder cannot be moved.
-        """
-        with self._state() as state:
-            state.files = {name: known for name, known in state.files.items() if not name.startswith(f"{run}/")}
-            state.growing = {name: known for name, known in state.growing.items() if not name.startswith(f"{run}/")}
-            return self._move_aside(self.folder / run)
-
-    def _move_aside(self, path: Path) -> Path:
-        """Rename a file or folder to a new place under `.unshipped`, and return that place."""
-        number = 0
-        while (aside := self.folder / _UNSHIPPED / f"{path.relative_to(self.folder)}-{number}").exists():
-            number += 1
-
-        with raise_as(RunError, path, "cannot be renamed"):
-            aside.parent.mkdir(parents=True, exist_ok=True)
-            path.rename(aside)
-        return aside
 
     def _remove_deleted(self, state: MirrorState, blobs: dict[str, str]) -> None:
         """Remove files that were removed from the storage and have not changed on this machine.

@@ -65,7 +65,7 @@ class BlobMirror:
             RunError: The storage cannot be read at the beginning, or cannot be written at the end. Files that were not
                 shipped stay in the folder, and the next command with this address ships them.
         """
-        self._catch_up(tell)
+        self._catch_up()
         for problem in self._mirror.pull(None if whole else lambda name: name.partition("/")[2] in _LISTED):
             tell(f"note: {problem}")
 
@@ -77,16 +77,17 @@ class BlobMirror:
         finally:
             shipping.end()
 
-    def _catch_up(self, tell: Callable[[str], None]) -> None:
-        """Ship what an earlier command could not ship. Set aside runs that another machine has continued."""
+    def _catch_up(self) -> None:
+        """Ship what an earlier command could not ship.
+
+        Raises:
+            ContinuedElsewhereError: another machine has continued a run, and no process of this machine works on it.
+        """
         try:
             self._mirror.push()
         except ContinuedElsewhereError as error:
-            if is_held(self.folder / error.run / "journal.jsonl"):  # that process reports it
-                return
-            aside = self._mirror.set_aside(error.run)
-            tell(f"note: another machine has continued {error.run}; this machine's results of that run are in {aside}")
-            self._catch_up(tell)  # the error named one run; there may be more
+            if not is_held(self.folder / error.run / "journal.jsonl"):  # otherwise, that process reports it
+                raise
 
     def complete(self, run: str) -> None:
         """Fetch the missing files of a run.
@@ -166,10 +167,11 @@ class _Shipping(threading.Thread):
             try:
                 self._push()
                 self._renew_owners()
-            except (ContinuedElsewhereError, RunError) as error:
+            except RunError as error:
                 if not is_reported:
                     # A run that continues elsewhere stays there; other failures may pass.
-                    self._tell(f"note: {error}{'; Tunecheck tries again' if isinstance(error, RunError) else ''}")
+                    is_final = isinstance(error, ContinuedElsewhereError)
+                    self._tell(f"note: {error}{'' if is_final else '; Tunecheck tries again'}")
                 is_reported = True
 
     def end(self) -> None:
@@ -186,8 +188,8 @@ class _Shipping(threading.Thread):
             self._push()
             for run in self._owned:
                 self._mirror.store.delete(_owner_blob(run))
-        except ContinuedElsewhereError as error:
-            raise RunError(str(error)) from None
+        except ContinuedElsewhereError:
+            raise
         except RunError as error:
             kept = f"the files are in {self._mirror.folder}, and the next command with --results-dir"
             raise RunError(f"{error}; nothing is lost: {kept} {self._mirror.address} uploads them") from None
