@@ -151,9 +151,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_record_of_another_version_is_refused_by_name() -> None:
-    hint = "jury may be an option of a plug-in that is not installed"
-    said = f"jury: unknown key; known: allow_changed_evaluator, .+; {hint}"
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match="jury: unknown key; known: allow_changed_evaluator, "):
         recorded_options(Options, "r", {"jury": "gpt"})
 
 

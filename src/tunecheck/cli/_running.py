@@ -58,7 +58,7 @@ from tunecheck import _yaml as yamltext, endpoints, evaluation, results
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, object_or_empty
-from tunecheck._messages import clean, command_line, plural, suggest_names
+from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
 from tunecheck._yaml import Document
 from tunecheck.cli import _options as declared
@@ -390,12 +390,9 @@ def _underscore_keys(document: Document) -> Document:
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name} must have one `option: value` per line, without a leading dash")
 
-    renamed: dict[str, JSON] = {}
-    for key, value in values.items():
-        name = key.replace("-", "_")
-        if name in renamed:
-            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice: give it once")
-        renamed[name] = value
+    renamed = {key.replace("-", "_"): value for key, value in values.items()}
+    if len(renamed) < len(values):
+        raise ConfigurationError(f"{document.name} has an option twice, with `-` and with `_`: keep one of them")
 
     # The lines of errors are found by the same keys. Only the first step is an option: `set: {my-metric.limit: 2}`.
     paths = {path: tuple(str(step).replace("-", "_") for step in path[:1]) + path[1:] for path in document.lines}
@@ -408,14 +405,7 @@ def _read(kind: type[S], options: Sequence[declared.OptionField], document: Docu
     Raises:
         ConfigurationError: a key or value is wrong; for a configuration file, the text names the line.
     """
-    try:
-        values = read_as(document.value, _struct_type(options), document.where)
-    except ConfigurationError as error:
-        known = [option.name for option in options]
-        unlike = [key for key in object_or_empty(document.value) if key not in known and not suggest_names(key, known)]
-        hint = f"; {unlike[0]} may be an option of a plug-in that is not installed" if unlike else ""
-        raise ConfigurationError(f"{error}{hint}") from None
-
+    values = read_as(document.value, _struct_type(options), document.where)
     return kind(**{each.name: value for each in options if (value := _value(each, values, document)) is not None})
 
 
@@ -474,18 +464,17 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
     Raises:
         ConfigurationError: a key is given twice.
     """
-    entries: dict[str, JSON] = {}
+    entries: list[tuple[str, JSON]] = []
     for name, setting in value.items():
-        # The empty parameter stands for a value that belongs to the name itself.
-        parameters = setting if isinstance(setting, dict) and "." not in name else {"": setting}
-        for parameter, parameter_value in parameters.items():
-            key = f"{name}.{parameter}" if parameter else name
-            if key in entries:
-                problem = f"`{option}` has {key!r} twice, as a dotted and as a nested key"
-                raise ConfigurationError(f"{document.where(option)}: {problem}: keep only one of them")
-            entries[key] = parameter_value
+        if isinstance(setting, dict) and "." not in name:
+            entries += [(f"{name}.{parameter}", own_value) for parameter, own_value in setting.items()]
+        else:
+            entries.append((name, setting))
 
-    return entries
+    if len(dict(entries)) < len(entries):
+        problem = f"`{option}` has a key twice, as a dotted and as a nested key: keep only one of them"
+        raise ConfigurationError(f"{document.where(option)}: {problem}")
+    return dict(entries)
 
 
 # -- endpoints by name
