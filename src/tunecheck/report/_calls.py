@@ -72,7 +72,7 @@ class AnswerComparison(msgspec.Struct, frozen=True):
     tools: JSON = None
 
 
-class SideBySide(msgspec.Struct):
+class SideBySide(msgspec.Struct, frozen=True):
     """The ground truth and the response as the page shows them, and the functions for its filters.
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`; a call is

@@ -75,38 +75,30 @@ Verdicts = Sequence[RecordedVerdict]
 
 
 class Details(msgspec.Struct):
-    """The details of a row (`shown`), and its values for the table and the charts.
+    """A row's values by role, and its details: `shown` for the page, the others for the table and the charts.
 
-    `answered` has the details that depend on the answer. `calls` is the comparison of its `sides`; a conversation has
-    none. `verdicts` are in the order of the evaluators.
+    `data` are the columns of the data set, `target` those of the answer, by name. The question is in `messages`, or in
+    `turns` if the row is a conversation; `used` are its columns. `verdicts` are in the order of the evaluators. `calls`
+    is the comparison of the `sides`; a conversation has none. `answered` has the details that depend on the answer.
     """
 
-    shown: dict[str, JSON]
-    answered: dict[str, JSON]
-    calls: SideBySide
-    verdicts: Verdicts
+    row: Mapping[str, JSON]
     columns: Columns
-    sides: AnswerComparison | None = None
-    question: str = ""
-    answer: str = ""
-
-
-class _Parts(msgspec.Struct, frozen=True):
-    """A row's values by role: `data` are the columns of the data set, `target` those of the answer, by name.
-
-    The question is in `messages`, or in `turns` if the row is a conversation. `used` are its columns.
-    """
-
+    verdicts: Verdicts
     data: Mapping[str, JSON]
     target: Mapping[str, JSON]
+    panels: Mapping[str, PanelRow]
     ground_truth: JSON
     response: JSON
     messages: JSON
     turns: JSON
     used: Container[str]
-    panels: Mapping[str, PanelRow]
-    verdicts: Verdicts
-    columns: Columns
+    sides: AnswerComparison | None = None
+    calls: SideBySide = SideBySide()
+    answered: dict[str, JSON] = {}
+    shown: dict[str, JSON] = {}
+    question: str = ""
+    answer: str = ""
 
 
 class DetailReader:
@@ -136,20 +128,16 @@ class DetailReader:
 
     def read(self, number: int, row: Mapping[str, JSON]) -> Details:
         """Return the details of a row of the run; numbers count from 0."""
-        parts = self._parts(number, row)
-        sides = self._sides(parts)
-        # A conversation is shown turn by turn, with its calls in their steps.
-        calls = SideBySide() if sides is None else side_by_side(sides)
+        details = self._read(number, row, None)
+        others: list[JSON] = [*self._other_columns(details)][:_MOST_COLUMNS]
+        details.shown = {**details.answered, "cause": _cause(row), "more": others}
+        if details.turns is None:
+            details.shown |= {"messages": shown_messages(details.messages), "expected": details.calls.expected}
 
-        answered = self._answer_detail(row, parts, calls)
-        others: list[JSON] = [*self._other_columns(parts, row.get("row_id"))][:_MOST_COLUMNS]
-        shown = {**answered, "cause": _cause(row), "more": others}
-        if parts.turns is None:
-            shown |= {"messages": shown_messages(parts.messages), "expected": calls.expected}
-
-        panel_question = next((panel.question for panel in parts.panels.values() if panel.question), "")
-        question = line(panel_question or _question(parts), _MOST_QUESTION)
-        return Details(shown, answered, calls, parts.verdicts, parts.columns, sides, question, _answer(calls, shown))
+        panel_question = next((panel.question for panel in details.panels.values() if panel.question), "")
+        details.question = line(panel_question or _question(details), _MOST_QUESTION)
+        details.answer = _answer(details)
+        return details
 
     def answer(self, number: int, row: Mapping[str, JSON], other: Details) -> dict[str, JSON]:
         """Return the details of this run's answer and verdicts, without the question. Pass the row to the panels.
@@ -158,13 +146,10 @@ class DetailReader:
         `other` has the details of the same row in another run. Its comparison of calls is reused if the answers and
         verdicts are equal.
         """
-        parts = self._parts(number, row)
-        sides = self._sides(parts)
-        calls = other.calls if sides is None or sides == other.sides else side_by_side(sides)
-        return self._answer_detail(row, parts, calls)
+        return self._read(number, row, other).answered
 
-    def _parts(self, number: int, row: Mapping[str, JSON]) -> _Parts:
-        """Return the row's values by role, and pass the row to the panels. Call this once for each row."""
+    def _read(self, number: int, row: Mapping[str, JSON], other: Details | None) -> Details:
+        """Return the row's values by role and its answer's details, and pass it to the panels. Call this once a row."""
         columns = self._columns_of(tuple(row))
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
@@ -179,58 +164,37 @@ class DetailReader:
         found = {by.name: plugins.call(by, each.add, number, row, returns=PanelRow | None) for by, each in self._panels}
         panels = {name: panel_row for name, panel_row in found.items() if panel_row is not None}
 
-        messages, turns, used = _conversation(data, ground_truth)
-        verdicts = columns.verdicts(row)
-        return _Parts(data, target, ground_truth, response, messages, turns, used, panels, verdicts, columns)
+        question, verdicts = _conversation(data, ground_truth), columns.verdicts(row)
+        details = Details(row, columns, verdicts, data, target, panels, ground_truth, response, *question)
 
-    def _sides(self, parts: _Parts) -> AnswerComparison | None:
-        """Return the row's ground truth and response for comparison; None for a conversation."""
-        if parts.turns is not None:
-            return None
-        judged = _judged_calls(self._run.evaluators, parts.verdicts)
-        tools = self._tools(parts.data, parts.target)
-        return AnswerComparison(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
+        # A conversation is shown turn by turn, with its calls in their steps.
+        if details.turns is None:
+            judged = _judged_calls(self._run.evaluators, verdicts)
+            text, tools = target.get("text"), self._tools(data, target)
+            details.sides = AnswerComparison(ground_truth, response, text, judged, tools)
+            if other is not None and details.sides == other.sides:
+                details.calls = other.calls
+            else:
+                details.calls = side_by_side(details.sides)
 
-    def _answer_detail(self, row: Mapping[str, JSON], parts: _Parts, calls: SideBySide) -> dict[str, JSON]:
-        """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
-        columns = parts.columns
-        # An evaluator without any key in the row has no verdict to show.
-        pairs = zip(columns.evaluators, parts.verdicts, strict=True)
-        shown_verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
+        details.answered = _answer_detail(details)
+        return details
 
-        shown: dict[str, JSON] = {"verdicts": shown_verdicts, "errors": [*_errors(row, columns)]}
-        if parts.panels:
-            shown["panels"] = {name: panel_row.shown for name, panel_row in parts.panels.items()}
-
-        if parts.turns is None:
-            reasoning = parts.target.get("reasoning")
-            if reasoning:
-                shown["reasoning"] = as_text(reasoning)
-            return {**shown, "actual": calls.actual, "pairs": calls.pairs}
-
-        log, result = parts.target.get("inference_log"), parts.target.get("result")
-        turns = shown_turns(parts.turns, parts.ground_truth, log, result)
-
-        failed = _failed_turn(row, columns, parts.verdicts)
-        # Differences of the states belong to the turn in which the conversation failed.
-        if isinstance(failed, int) and 0 <= failed < len(turns):
-            turns[failed]["apart"] = [*_state_differences(row, columns)]
-
-        return shown | {"turns": [*turns], "failed_turn": failed}
-
-    def _other_columns(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
+    def _other_columns(self, details: Details) -> Iterator[JSON]:
         """Yield the columns that no other part of the details shows, as `[column, text]`.
 
         For a long text, which rows may share, `text` is its number among the shared texts.
         """
-        shown = [parts.ground_truth, parts.response, None if parts.turns is None else parts.target.get("result")]
+        result = None if details.turns is None else details.target.get("result")
+        shown = [details.ground_truth, details.response, result]
         # By identity: another column may have an equal value. Numbers and the like have no identity of their own.
         shown_values = [value for value in shown if isinstance(value, (list, dict, str))]
 
-        hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in parts.panels.values()))
+        hidden = _SHOWN_ELSEWHERE.union(*(panel_row.columns for panel_row in details.panels.values()))
         # The id heads the details, so a column that repeats it is left out.
-        columns = [(name, value) for name, value in parts.data.items() if name not in parts.used and value != row_id]
-        columns += [(name, value) for name, value in parts.target.items() if name not in hidden and value is not None]
+        own_id, used = details.row.get("row_id"), details.used
+        columns = [(name, value) for name, value in details.data.items() if name not in used and value != own_id]
+        columns += [(name, value) for name, value in details.target.items() if name not in hidden and value is not None]
 
         for name, value in columns:
             if not any(value is shown_value for shown_value in shown_values):
@@ -243,6 +207,31 @@ class DetailReader:
         text = as_text(value)
         # The page unpacks a shared text only when a row that has it is opened.
         return text if len(text) < _LONG else self._shared.add_once(text)
+
+
+def _answer_detail(details: Details) -> dict[str, JSON]:
+    """Return the details that depend on the answer: verdicts, errors, panels, and calls or turns."""
+    row, columns, target = details.row, details.columns, details.target
+    # An evaluator without any key in the row has no verdict to show.
+    pairs = zip(columns.evaluators, details.verdicts, strict=True)
+    verdicts: list[JSON] = [_verdict(row, keys, verdict) for keys, verdict in pairs if keys.has_keys]
+
+    shown: dict[str, JSON] = {"verdicts": verdicts, "errors": [*_errors(row, columns)]}
+    if details.panels:
+        shown["panels"] = {name: panel_row.shown for name, panel_row in details.panels.items()}
+
+    if details.turns is None:
+        if target.get("reasoning"):
+            shown["reasoning"] = as_text(target["reasoning"])
+        return {**shown, "actual": details.calls.actual, "pairs": details.calls.pairs}
+
+    turns = shown_turns(details.turns, details.ground_truth, target.get("inference_log"), target.get("result"))
+    failed = _failed_turn(row, columns, details.verdicts)
+    # Differences of the states belong to the turn in which the conversation failed.
+    if isinstance(failed, int) and 0 <= failed < len(turns):
+        turns[failed]["apart"] = [*_state_differences(row, columns)]
+
+    return shown | {"turns": [*turns], "failed_turn": failed}
 
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> tuple[JSON, JSON, Container[str]]:
@@ -272,34 +261,34 @@ def _is_messages(value: Sequence[JSON]) -> bool:
     return bool(value) and all(isinstance(message, dict) and "role" in message for message in value[:_MOST_COLUMNS])
 
 
-def _question(parts: _Parts) -> str:
+def _question(details: Details) -> str:
     """Return the question for the table: the last user message (in a conversation, of its first turn with messages).
 
     Without one, return the first text among the data's columns other than `id`, else an empty text.
     """
     # The first turn with messages: later ones depend on answers.
-    turns = parts.turns
-    messages = next((turn for turn in turns if turn), None) if isinstance(turns, list) else parts.messages
+    turns = details.turns
+    messages = next((turn for turn in turns if turn), None) if isinstance(turns, list) else details.messages
 
     for message in reversed(messages) if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") == "user" and message.get("content"):
             return as_text(message["content"])
 
-    return next((value for name, value in parts.data.items() if isinstance(value, str) and name != "id"), "")
+    return next((value for name, value in details.data.items() if isinstance(value, str) and name != "id"), "")
 
 
-def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
+def _answer(details: Details) -> str:
     """Return an answer in one line for the table: its calls, else its text, else its number of turns."""
     # The second cell of a pair is the actual call.
-    actual = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
+    actual = [pair[1] for pair in details.calls.pairs if isinstance(pair, list) and pair[1]]
     if actual:
         return line("; ".join(_call_text(call) for call in actual[:5]), _MOST_QUESTION)
 
-    text = calls.actual.get("text") or calls.actual.get("data")
+    text = details.calls.actual.get("text") or details.calls.actual.get("data")
     if isinstance(text, str):
         return line(text, _MOST_QUESTION)
 
-    turns = shown.get("turns")
+    turns = details.answered.get("turns")
     return f"{len(turns)} turns" if isinstance(turns, list) else ""
 
 
