@@ -39,6 +39,7 @@ from tunecheck._faults import CAUSE_METRIC
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.cli._gates import Gate, GateOutcome
+from tunecheck.cli._running import lasting_name
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._comparison import Comparison, MetricComparison
 from tunecheck.comparison._deciding import gated_primary
@@ -89,10 +90,11 @@ class Base:
         """
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings)
-        except NothingPairsError as error:  # its advice is an option of `compare`
-            return [self._incomparable(error.why)], []
         except ConfigurationError as error:
-            return [self._incomparable(str(error))], []
+            # The advice of the first kind is an option of `compare`.
+            reason = error.why if isinstance(error, NothingPairsError) else str(error)
+            gate = self._requirement(f"{self.margin:g}")
+            return [GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {reason}")], []
 
         outcomes = [self._metric_outcome(metric, comparison) for metric in comparison.against[-1].tested]
         notes = [f"{self.flag}: {note}" for note in comparison_notes(comparison)]
@@ -112,11 +114,6 @@ class Base:
                 found_as=plural(len(effective), "objection"),
                 decision=comparison.decision.to_json(),
             )
-
-    def _incomparable(self, reason: str) -> GateOutcome:
-        """Return the outcome for runs that cannot be compared: not met, with the reason."""
-        gate = self._requirement(f"{self.margin:g}")
-        return GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {reason}")
 
     def _requirement(self, margin: str) -> str:
         """Return the gate's requirement in words, such as `shown to be at most 2 points worse than base-…`."""
@@ -260,7 +257,9 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     power = tuple(_power_on(name, rate, base.info.trials, margin, repeat) for name, rate in rates.items())
 
     settings = replace(settings, cluster=options.cluster)
-    return Base(_lasting_name(name, base, options.folder), base.info.id, settings, options.folder, power, better)
+    # Results of other programs keep their name.
+    lasting = lasting_name(Path(base.info.place), options.folder) if base.info.source == "run" else name
+    return Base(lasting, base.info.id, settings, options.folder, power, better)
 
 
 def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options, flag: str) -> None:
@@ -280,17 +279,6 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
             hint = did_you_mean(name, base.evaluators)
             made = f"`tunecheck score {options.against} --evaluators {name}`"
             raise _error(flag, f"the run has no evaluator {name!r}{hint}; name another run, or the new run of {made}")
-
-
-def _lasting_name(name: str, base: RunTable, results_dir: Path) -> str:
-    """Return a name that still finds the base after this run has started, as `last` does not.
-
-    This is the base's id if it is in `results_dir`, else its folder. Results of other programs keep their `name`.
-    """
-    if base.info.source != "run":
-        return name
-    place = Path(base.info.place)
-    return base.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
 
 
 def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) -> None:

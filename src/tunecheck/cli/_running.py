@@ -136,6 +136,14 @@ def run_arguments(
     }
 
 
+def lasting_name(run: Path, results_dir: Path) -> str:
+    """Return a name that still finds a run after a new one has started, as `last` does not.
+
+    This is its id, the name of its folder `run`, if it is in `results_dir`; else the path of the folder.
+    """
+    return run.name if run.parent.resolve() == results_dir.resolve() else str(run)
+
+
 def note_changed(*runs: Run) -> None:
     """Print a note on stderr for each run whose results have changed since it wrote them."""
     from tunecheck.runs._manifest import changed_since

@@ -420,15 +420,8 @@ def _content(content: JSON) -> str:
         return ""
     if not isinstance(content, list):
         return as_text(content)
-    return cut("\n".join(_part_text(part) for part in content[:_MOST_ITEMS]))
-
-
-def _part_text(part: JSON) -> str:
-    """Return the text of a part of a message, or the part as JSON."""
-    if isinstance(part, dict):
-        text = part.get("text")
-        return cut(text) if isinstance(text, str) else as_json(part)
-    return as_text(part)
+    texts = (part.get("text", part) if isinstance(part, dict) else part for part in content[:_MOST_ITEMS])
+    return cut("\n".join(map(as_text, texts)))
 
 
 def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:

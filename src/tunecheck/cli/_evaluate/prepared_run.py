@@ -335,24 +335,21 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
     """Return the prepared run with the base run of its gate, read and paired with these rows."""
     from tunecheck.cli._baseline import read_base  # heavy, and most runs have no such gate
 
-    options = prepared.options
-    base = read_base(options, prepared.gates, prepared.evaluators, _about_to_run(prepared))
+    options, source = prepared.options, prepared.source
+    if source is None:
+        assert prepared.recorded is not None
+        rows: results.AboutToRun | Run = prepared.recorded
+    else:
+        dataset = source.dataset
+        layers = [dataset.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
+        # Only recorded answers are in columns that a mapping names.
+        mapping = [layer for layer in layers if isinstance(layer, Mapping)] if source.endpoint is None else None
+        rows = results.AboutToRun(dataset, mapping, options.cluster, options.primary)
+
+    base = read_base(options, prepared.gates, prepared.evaluators, rows)
     # The recorded option names the base by a name that `--resume` still finds.
     options = replace(options, better_than=base.name) if base.better else replace(options, no_worse_than=base.name)
     return replace(prepared, base=base, options=options)
-
-
-def _about_to_run(prepared: PreparedRun) -> results.AboutToRun | Run:
-    """Return the rows that the prepared run will judge: those of its data set, or the recorded run."""
-    if prepared.source is None:
-        assert prepared.recorded is not None
-        return prepared.recorded
-
-    source, dataset = prepared.source, prepared.source.dataset
-    layers = [dataset.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
-    # Only recorded answers are in columns that a mapping names.
-    mapping = [layer for layer in layers if isinstance(layer, Mapping)] if source.endpoint is None else None
-    return results.AboutToRun(dataset, mapping, prepared.options.cluster, prepared.options.primary)
 
 
 def require_allow_simulated(options: Options) -> None:
@@ -375,7 +372,7 @@ def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
 
     _prices(options).give(source.endpoint)
-    config = _config(options, names, source.mapping)
+    config = _config(options, names)
     # None: no recorded run, because the source gives the answers.
     return PreparedRun(options, source, None, evaluators, config, gates, source.simulated, trust)
 
@@ -392,13 +389,11 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
     run = find_run(options.run, options.folder)
     manifest = run.manifest()
 
-    # The recorded option finds the run again: by its id in the same folder of runs, else by its folder.
-    at_home = run.folder.parent.resolve() == options.folder.resolve()
-    options = replace(options, run=run.id if at_home else str(run.folder))
+    options = replace(options, run=running.lasting_name(run.folder, options.folder))
 
     names = options.evaluators or []
     evaluators = _evaluators(options, names, trust, trust)
-    return PreparedRun(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
+    return PreparedRun(options, None, run, evaluators, _config(options, names), gates, manifest.simulated, trust)
 
 
 def _prices(options: ModelOptions) -> Prices:
@@ -456,14 +451,13 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
     return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
-def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
-    """Return the evaluator configuration of `--mapping`. Its entries override `default`, the mapping of all evaluators.
+def _config(options: Options, names: list[str]) -> dict[str, dict[str, JSON]]:
+    """Return the evaluator configuration of `--mapping`.
 
     For example `{"default": {"column_mapping": {"response": "${data.answer}"}}}`.
     """
     layers = evaluator_choice.mapping_layers(options.mapping or {}, names)
-    merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
-    return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}
+    return {name: {"column_mapping": dict(entries)} for name, entries in layers.items()}
 
 
 # -- the source of the answers
@@ -475,16 +469,14 @@ _OF_CONVERSATIONS = {"turns", "involved_classes"}
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """The source of the answers. `dataset` declares no target if a column has the answers.
+    """The source of the answers. If a column has the answers, `dataset` maps `response` to it and declares no target.
 
-    `mapping` is added to the default layer of the column mapping. `label` is for users. `chosen` is False if no source
-    was chosen and the simulated endpoint answers.
+    `label` is for users. `chosen` is False if no source was chosen and the simulated endpoint answers.
     """
 
     dataset: Dataset
     endpoint: Endpoint | None
     label: str
-    mapping: Mapping[str, str]
     chosen: bool = True
 
     @property
@@ -515,7 +507,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
             advice = "leave --endpoint out, or score its answers with --mapping response='${target.response}'"
             raise ConfigurationError(f"--endpoint has no effect, because `response` is mapped to {response}: {advice}")
         _refuse_trials(options, f"the mapping response={response}")
-        return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}", {})
+        return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}")
 
     # A driver, such as `conversation`, is no endpoint: it asks one.
     named = options.endpoint or (None if evaluation.is_driver(dataset.defaults.target) else dataset.defaults.target)
@@ -532,7 +524,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         evaluators = defaults.evaluators or ["multi_turn_state"]
         dataset = dataset.with_defaults(structs.replace(defaults, target="conversation", evaluators=evaluators))
 
-    return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
+    return AnswerSource(dataset, endpoint, label, chosen=named is not None)
 
 
 def _refuse_trials(options: Options, source: str) -> None:
@@ -562,7 +554,6 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
         raise ConfigurationError(f"--response-column: the data has no column {column!r}{did_you_mean(column, columns)}")
     # The quoted form also names columns with dots or blanks: `${data['answer v7']}`.
     quote = '"' if "'" in column else "'"
-    mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
-    without_target = dataset.with_defaults(structs.replace(dataset.defaults, target=None))
-
-    return AnswerSource(without_target, None, f"column {column}", mapping)
+    mapping = {**dataset.defaults.column_mapping, "response": f"${{data[{quote}{column}{quote}]}}"}
+    defaults = structs.replace(dataset.defaults, target=None, column_mapping=mapping)
+    return AnswerSource(dataset.with_defaults(defaults), None, f"column {column}")
