@@ -238,14 +238,16 @@ def read_base(options: Options, gates: Sequence[Gate], evaluators: Collection[st
     try:
         pair = RunPair(base, new, settings)
     except NothingPairsError as error:
-        raise _error(flag, error.why) from None
+        raise ConfigurationError(f"{flag}: {error.why}") from None
 
     rates = pass_rates(pair)
     # `--margin 2` may be meant as two points; as a share it accepts any run.
     if margin > 1 and rates:
         metric = next(iter(rates))
         remedy = f"for {margin:g} points, write --margin {margin / 100:g}" if margin <= 100 else "write a share below 1"
-        raise _error(flag, f"{metric} is at most 1, so a margin of {margin:g} accepts every run: {remedy}")
+        raise ConfigurationError(
+            f"{flag}: {metric} is at most 1, so a margin of {margin:g} accepts every run: {remedy}"
+        )
 
     if options.until_decided:
         _require_decidable_gates({*evaluators, *metrics}, gates)
@@ -269,16 +271,17 @@ def _check_base_run(base: RunTable, evaluators: Iterable[str], options: Options,
         ConfigurationError: its answers are simulated, it is the resumed run itself, or it lacks an evaluator.
     """
     if base.info.simulated and not options.allow_simulated:
-        raise _error(flag, "the run's answers are simulated, not a model's: give --allow-simulated to try the gate out")
+        advice = "give --allow-simulated to try the gate out"
+        raise ConfigurationError(f"{flag}: the run's answers are simulated, not a model's: {advice}")
 
     if options.resume is not None and Path(base.info.place).resolve() == Path(options.resume).resolve():
-        raise _error(flag, "a run cannot be compared with itself: name another run")
+        raise ConfigurationError(f"{flag}: a run cannot be compared with itself: name another run")
 
     for name in evaluators:
         if name not in base.evaluators:
             hint = did_you_mean(name, base.evaluators)
-            made = f"`tunecheck score {options.against} --evaluators {name}`"
-            raise _error(flag, f"the run has no evaluator {name!r}{hint}; name another run, or the new run of {made}")
+            advice = f"name another run, or the new run of `tunecheck score {options.against} --evaluators {name}`"
+            raise ConfigurationError(f"{flag}: the run has no evaluator {name!r}{hint}; {advice}")
 
 
 def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) -> None:
@@ -292,11 +295,6 @@ def _require_decidable_gates(decided: Collection[str], gates: Iterable[Gate]) ->
         if named.isdisjoint(decided) and not gate.metric.startswith(CAUSE_METRIC):
             advice = "leave out --until-decided or the metric's --fail-under"
             raise ConfigurationError(f"--until-decided cannot decide {gate.metric}, which needs all rows: {advice}")
-
-
-def _error(flag: str, problem: str) -> ConfigurationError:
-    """Return the error for a problem with the base run that an option names."""
-    return ConfigurationError(f"{flag}: {problem}")
 
 
 # -- the power of a gate, computed before the endpoint is called

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tunecheck._messages import clean, without_log_commands
-from tunecheck.views._model import Chart, Interval, Sentence, Style, Table, Text, View, Words, text_of, words_of
+from tunecheck.views._model import Chart, Interval, Part, Sentence, Style, Table, Text, View, Words, text_of, words_of
 
 _MARKS: Mapping[Style, str] = {"good": "✅ ", "bad": "❌ ", "warn": "⚠️ "}
 _OWN_DASH = re.compile(r"\A((?:[^\w\s*-]+ )?(?:\*\*)?)(?:- )?")
@@ -165,19 +165,17 @@ _STYLE = "text-align:left;padding:2px 10px 2px 0"
 
 def html(view: View) -> str:
     """Return the parts and the notes of a page in one `<div>`, in which notebooks typeset no formulas between `$`."""
-    return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(_write_view(view))}</div>'
+    parts = "".join(map(_html_part, [*view.parts, Text([f"note: {note}" for note in view.notes])]))
+    return f'<div class="tex2jax_ignore mathjax_ignore">{parts}</div>'
 
 
-def _write_view(view: View) -> Iterator[str]:
-    """Yield the parts and notes as HTML."""
-    for part in view.parts:
-        if isinstance(part, Chart):
-            yield _chart(part.intervals)
-        elif isinstance(part, Table):
-            yield _html_table(part)
-        else:
-            yield from (f"<p>{_escape_sentence(line, 600)}</p>" for line in part.lines)
-    yield from (f"<p>{_escape_sentence(f'note: {note}', 600)}</p>" for note in view.notes)
+def _html_part(part: Part) -> str:
+    """Return a part as HTML."""
+    if isinstance(part, Chart):
+        return _chart(part.intervals)
+    if isinstance(part, Table):
+        return _html_table(part)
+    return "".join(f"<p>{_escape_sentence(line, 600)}</p>" for line in part.lines)
 
 
 def _escape_sentence(sentence: Sentence, most: int = 200) -> str:

@@ -188,8 +188,9 @@ def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> vi
     groups = [table for name, page in named_pages for table in _group_tables(page, name)]
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
 
+    table = views.Table(["", *(clean(name, 30) for name in names)], [[row, *cells] for row, cells in by_label.items()])
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
-    return views.View(primary, [views.Text(sentences), _runs_table(names, by_label), *groups, *gates, folders], notes)
+    return views.View(primary, [views.Text(sentences), table, *groups, *gates, folders], notes)
 
 
 def _cells_by_label(
@@ -223,18 +224,6 @@ def _passed_text(name: str, page: RunPage, cell: views.Sentence) -> str:
     failed = f", {plural(errors, results.unit_of(page.result.metrics))} with an error" if errors else ""
     end = f", {_verdict(page)[0]}" if page.gates else ""
     return f"{clean(name, 60)} {count}{''.join(f' ({rate})' for rate in rates)}{failed}{end}"
-
-
-def _runs_table(names: Sequence[str], by_label: Mapping[str, Sequence[views.Sentence]]) -> views.Table:
-    """Return the table of several runs.
-
-    With more than two runs, each cell keeps only its last part, such as the rate after a count, so that all runs fit.
-    """
-    rows: list[list[views.Sentence]] = []
-    for label, cells in by_label.items():
-        shown = cells if len(names) <= 2 else [[*views.words_of(cell)][-1] for cell in cells]
-        rows.append([label, *shown])
-    return views.Table(["", *(clean(name, 30) for name in names)], rows)
 
 
 def intervals_of(run: Path) -> dict[str, str]:
