@@ -78,11 +78,11 @@ def open_uploaders(options: DestinationOptions, project: str | None, *, allow_si
 
     uploaders: list[UploaderLike] = []
     if project is not None:
-        make = plugins.uploader("foundry")
+        make = plugins.find("uploaders", "foundry")
         uploaders.append(make(project, api=options.foundry, allow_simulated=allow_simulated))
 
     if options.mlflow is not None:
-        uploaders.append(plugins.uploader("mlflow")(options.mlflow, allow_simulated=allow_simulated))
+        uploaders.append(plugins.find("uploaders", "mlflow")(options.mlflow, allow_simulated=allow_simulated))
     return uploaders
 
 

@@ -154,7 +154,7 @@ def _endpoint_lines(examination: endpoints.Examination, definition: endpoints.De
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
     """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
     dataset = datasets.open_dataset(name, limit=options.limit, number_ids=True)
-    checks = [cast("DataCheck", find("data_checks", candidate.name)) for candidate in discover("data_checks")]
+    checks: list[DataCheck] = [find("data_checks", candidate.name) for candidate in discover("data_checks")]
 
     if not checks:
         row_count = sum(1 for _ in dataset.rows())

@@ -318,7 +318,7 @@ def _run_comparison(
         tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
         part_metric=primary.name,
         parts=parts,
-        figures=tuple(part for figures in plugins.figures() for part in figures.of_pair(pair, primary)),
+        figures=tuple(part for _, figures in plugins.load_all("figures") for part in figures.of_pair(pair, primary)),
     )
 
 

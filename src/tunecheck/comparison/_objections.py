@@ -152,7 +152,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     def objections(self) -> Iterator[Objection]:
         """Yield all objections to the new run."""
         # Objections of equal effect stay in this order: `decision` sorts them by effect alone.
-        for rule in plugins.objection_rules():
+        for _, rule in plugins.load_all("objections"):
             yield from rule(self.pair.base.info, self.pair.new.info)
         yield from self._evaluator_objections()
         yield from self._call_objections()

@@ -41,7 +41,7 @@ from tunecheck.pipeline._mapping import bind_evaluator, configured_mapping, pars
 from tunecheck.pipeline._plan import CallableTarget
 from tunecheck.pipeline._scoring import BoundEvaluator, MappingLayers
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
-from tunecheck.plugins import UploaderLike
+from tunecheck.plugins import MakeUploader, UploaderLike
 from tunecheck.runs._manifest import refuse_changed
 from tunecheck.runs._store import Run, find_run
 
@@ -317,7 +317,7 @@ def uploader_to(
             raise ConfigurationError("`credential` is only for uploads to Azure AI: give `azure_ai_project`, too")
         return None
 
-    make = plugins.uploader("foundry")
+    make: MakeUploader = plugins.find("uploaders", "foundry")
     return make(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 
 

@@ -5,8 +5,7 @@ a workspace, a file `evaluators/word_count.py` provides the evaluator `word_coun
 `prompty/politeness.prompty` the evaluator `politeness`, a judge with that prompt. If an installed judge has the file's
 name, the file replaces its prompt.
 
-`discover()` lists the extensions of a kind, and `find()` loads one by its name. Functions such as `panels()` do both
-for one kind.
+`discover()` lists the extensions of a kind, `find()` loads one by its name, and `load_all()` loads all of them.
 
 A name must mean exactly one extension: no source wins over another one. The only exception is a judge and the
 workspace's prompt for it. `load_offer()` says which object of a Python file is the extension.
@@ -25,7 +24,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunecheck._errors import MissingExtraError, PluginError, TunecheckError, raise_as
 from tunecheck._messages import did_you_mean
@@ -158,7 +157,7 @@ def find(
     workspace: Path | None = None,
     among: Sequence[Candidate] | None = None,
     trust: Trust | None = None,
-) -> object:
+) -> Any:  # noqa: ANN401 - an extension of any kind; the protocols of `_interface` describe them
     """Load the extension of a kind with this name.
 
     Args:
@@ -325,12 +324,7 @@ def _is_prompt_of(candidate: Candidate, judge: Candidate) -> bool:
     return is_prompt and getattr(load(judge), "replaceable_prompt", None) == judge.name
 
 
-def _all(kind: str) -> list[Any]:
-    """Load and return all extensions of a kind; raises the errors of `_load_all`."""
-    return [extension for _, extension in _load_all(kind)]
-
-
-def _load_all(kind: str) -> list[tuple[Candidate, Any]]:
+def load_all(kind: str) -> list[tuple[Candidate, Any]]:
     """Load all extensions of a kind, except those that need a package that is not installed; return them with origins.
 
     Raises:
@@ -344,19 +338,9 @@ def _load_all(kind: str) -> list[tuple[Candidate, Any]]:
     return loaded
 
 
-def added_options() -> list[tuple[Candidate, type[Any]]]:
-    """Return the option classes that plug-ins add to `evaluate`, with their origins."""
-    return _load_all("options")
-
-
 def codes() -> Mapping[str, interface.Code]:
     """Return the codes of faults and causes that plug-ins add."""
     return {name: code for plugin in installed_plugins() for name, code in plugin.codes.items()}
-
-
-def figures() -> list[interface.Figures]:
-    """Return the extensions that provide figures of runs."""
-    return _all("figures")
 
 
 def tables() -> Mapping[str, interface.PairTable]:
@@ -367,7 +351,7 @@ def tables() -> Mapping[str, interface.PairTable]:
         MissingExtraError: a table needs a package that is not installed.
     """
     among = discover("tables")
-    return {each.name: cast("interface.PairTable", find("tables", each.name, among=among)) for each in among}
+    return {each.name: find("tables", each.name, among=among) for each in among}
 
 
 def panels() -> Mapping[str, interface.Panel]:
@@ -378,37 +362,7 @@ def panels() -> Mapping[str, interface.Panel]:
         MissingExtraError: a panel needs a package that is not installed.
     """
     among = discover("panels")
-    return {each.name: cast("interface.Panel", find("panels", each.name, among=among)) for each in among}
-
-
-def sources() -> list[interface.RunSource]:
-    """Return the extensions that open other programs' files as runs."""
-    return _all("sources")
-
-
-def cluster_rules() -> list[interface.ClusterRule]:
-    """Return the extensions that group dependent rows."""
-    return _all("cluster_rules")
-
-
-def objection_rules() -> list[interface.ObjectionRule]:
-    """Return the extensions that yield objections against comparing two runs."""
-    return _all("objections")
-
-
-def uploader(name: str) -> interface.MakeUploader:
-    """Return the factory of uploaders for a destination, such as `foundry`; raises the errors of `find`."""
-    return cast("interface.MakeUploader", find("uploaders", name))
-
-
-def runner(name: str) -> interface.RunnerLike:
-    """Return the runner of `--on NAME`; raises the errors of `find`."""
-    return cast("interface.RunnerLike", find("runners", name))
-
-
-def mirror(scheme: str) -> interface.OpenMirror:
-    """Return the function that opens mirrors for a URL scheme, such as `az`; raises the errors of `find`."""
-    return cast("interface.OpenMirror", find("mirrors", scheme))
+    return {each.name: find("panels", each.name, among=among) for each in among}
 
 
 # -- files of the workspace as modules, and the extension that each of them offers

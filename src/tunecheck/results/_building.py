@@ -219,8 +219,9 @@ class TableBuilder:
         """Return the clusters of dependent items: by a plug-in's rule or a column; None if all are independent."""
         ids = [*items.ids]
         # The first plug-in that knows the run decides.
-        for rule in plugins.cluster_rules() if self._cluster is None else ():
-            if (found := rule(self._opened, ids)) is not None:
+        for _, rule in plugins.load_all("cluster_rules") if self._cluster is None else ():
+            found: tables.Clusters | None = rule(self._opened, ids)
+            if found is not None:
                 return found
         return None if self._cluster == tables.NONE else tables.clusters_of(self._cluster, self._opened.cluster, labels)
 

@@ -124,7 +124,7 @@ def _foreign(path: Path) -> OpenedRun | None:
     read. The run's id is the folder's name; for a file with another name, the file's.
     """
     opened: OpenedRun | None = None
-    for source in plugins.sources():  # each gets the result of the one before
+    for _, source in plugins.load_all("sources"):  # each gets the result of the one before
         opened = source(path, opened)
 
     azure = path / _AZURE if path.is_dir() else path
@@ -190,7 +190,7 @@ def _run_folder(run: Run) -> OpenedRun:
         dataset=manifest.dataset.name,
     )
 
-    for source in plugins.sources():
+    for _, source in plugins.load_all("sources"):
         opened = source(run.folder, opened) or opened
     return opened
 

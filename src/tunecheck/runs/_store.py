@@ -503,7 +503,8 @@ def open_mirror(address: str) -> plugins.MirrorLike:
         offered = ", ".join(f"{name}://" for name in known)
         raise ConfigurationError(f"storage at {scheme}:// is not supported: give a folder, or an address of {offered}")
 
-    return plugins.mirror(scheme)(address)
+    mirror: plugins.MirrorLike = plugins.find("mirrors", scheme)(address)
+    return mirror
 
 
 def mirror_folder(address: str, *account: str) -> Path:

@@ -90,7 +90,7 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
         return None
     name, colon, address = options.on.partition(":")
 
-    open_runner = plugins.runner(name)
+    open_runner = plugins.find("runners", name)
 
     values: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Options)}
     task_options = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
