@@ -52,7 +52,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def passed(name: str) -> list[bool]:
-    evaluator: Any = find("evaluators", name)()  # type: ignore[operator]
+    evaluator: Any = find("evaluators", name)()
     return [evaluator(response=row["response"], item=row["item"])[f"{name}_passed"] for row in rows()]
 
 
@@ -66,7 +66,7 @@ def test_graders_of_texts_judge_recorded_answers_as_openai_documents_them(
 
 def test_fuzzy_match_is_the_ratio_of_rapidfuzz() -> None:
     assert convert(NEAR) == 0
-    evaluator: Any = find("evaluators", "near")()  # type: ignore[operator]
+    evaluator: Any = find("evaluators", "near")()
     verdict = evaluator(response="It is madrid.", item={"answer": "Madrid"})
     assert verdict["near"] == fuzz.ratio("It is madrid.", "Madrid") / 100
 
