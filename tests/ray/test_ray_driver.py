@@ -1,10 +1,7 @@
 """Rows answered and judged by tasks elsewhere: the results are those of one process."""
 
 import asyncio
-import contextlib
 import json
-import os
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -124,21 +121,6 @@ def lasting(result: Any) -> tuple[list[Mapping[str, Any]], Any, int]:
 
 def test_rows_metrics_and_errors_are_those_of_one_process(runs: Runs) -> None:
     assert lasting(runs.elsewhere()) == lasting(runs.here())
-
-
-def test_only_folders_of_killed_tasks_are_removed(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    killed, living, new, other = (
-        tmp_path / "tmp" / f"tunecheck-{name}" for name in ("chunk-a", "chunk-b", "chunk-c", "d")
-    )
-    for folder in (killed, living, new, other):
-        folder.mkdir(parents=True)
-        (folder / "journal.jsonl").touch()
-    with contextlib.closing(Journal(living / "journal.jsonl")):
-        for folder in (killed, living, other):
-            os.utime(folder, (0, 0))
-        runs.elsewhere()
-        assert {*(tmp_path / "tmp").iterdir()} == {living, new, other}
 
 
 def test_a_row_that_failed_in_a_task_is_not_asked_again_here(runs: Runs) -> None:

@@ -51,11 +51,8 @@ _VERDICTS = b'{"k":"verdicts"'
 _KINDS_WITHOUT_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 """The beginnings of damaged records that show that no call was lost."""
 
-_ALWAYS_IN_ARRAY = 1 << 20
-"""Row indices up to this number are always stored in the array, which then takes at most 8 MiB."""
-
-_INDICES_PER_RECORD = 4
-"""Each record raises that limit by this number, so a record adds at most 32 bytes to the array."""
+_ROWS_OF_PAGE = 64
+"""Number of rows whose offsets are kept together; the record of a row far from all others takes about 0.7 KB."""
 
 
 # -- offsets of records by row, or by the hash of inputs
@@ -69,37 +66,29 @@ class _Place(NamedTuple):
 
 
 class _ByRow:
-    """Offsets of records by row index: 8 bytes a row."""
+    """Offsets of records by row index: about 11 bytes a row."""
 
     def __init__(self) -> None:
-        self._offsets = array("Q")
-        self._far_offsets: dict[int, int] = {}
-        self._added = 0
+        # A damaged file may name any index, so the offsets are in pages of neighbouring rows, not in one array.
+        self._pages: dict[int, array[int]] = {}
+        """Offsets plus 1 by the number of the page; 0 means that there is no record."""
 
     def add(self, _: str | None, place: _Place) -> None:
         """Add the place of a row's record, which replaces that of an earlier record; the hash is ignored."""
-        self._added += 1
-        if place.row > _ALWAYS_IN_ARRAY + _INDICES_PER_RECORD * self._added:
-            # The index is far above the number of records: many rows before it failed, or the file is damaged. The
-            # array grows with the index, this dict with the number of records. Both keep offsets plus 1; 0 means none.
-            self._far_offsets[place.row] = place.offset + 1
-            return
-
-        self._far_offsets.pop(place.row, None)  # an earlier record, from when the index was far above the number
-        # The array grows by 1,024 rows more than needed, so that it need not grow for each row.
-        if place.row >= len(self._offsets):
-            self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
-        self._offsets[place.row] = place.offset + 1
+        page, row = divmod(place.row, _ROWS_OF_PAGE)
+        if page not in self._pages:
+            self._pages[page] = array("Q", bytes(8 * _ROWS_OF_PAGE))
+        self._pages[page][row] = place.offset + 1
 
     def rows(self) -> Iterator[int]:
-        """Yield the indices of the rows with a record."""
-        yield from (row for row, offset in enumerate(self._offsets) if offset)
-        yield from self._far_offsets
+        """Yield the indices of the rows with a record, in their order."""
+        for number, page in sorted(self._pages.items()):
+            yield from (number * _ROWS_OF_PAGE + row for row, offset in enumerate(page) if offset)
 
     def find(self, _: str | None, index: int) -> _Place | None:
         """Return the place of the record of the row with this index, or None; the hash is ignored."""
-        # Offsets are kept plus 1; 0 means that there is no record.
-        offset = self._far_offsets.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
+        page = self._pages.get(index // _ROWS_OF_PAGE)
+        offset = 0 if page is None else page[index % _ROWS_OF_PAGE]
         return _Place(offset - 1, index) if offset else None
 
 
