@@ -105,15 +105,14 @@ class CountingJudge:
         return Outcome(0, friendly(request), calls=0)
 
 
-class Uncounted:
-    """A tracker of costs without a budget."""
+@asynccontextmanager
+async def uncounted(key: str) -> AsyncIterator[Callable[[CallsMade], None]]:
+    """A call outside of any budget."""
 
-    @asynccontextmanager
-    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
-        yield self.record
-
-    def record(self, made: CallsMade) -> None:
+    def count(made: CallsMade) -> None:
         """Count nothing."""
+
+    yield count
 
 
 @dataclass
@@ -156,8 +155,8 @@ def session_in(
         log=log,
         key=lambda number: f"key-{number}",
         state=state,
-        costs=Uncounted(),
-        judge_costs=Uncounted(),
+        costs=uncounted,
+        judge_costs=uncounted,
         ended=lambda test: ended.append(test.id),
     )
     return Had(folder / "session-1" / "events.jsonl", state, agent, judge, session, ended)

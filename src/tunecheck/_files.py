@@ -385,9 +385,9 @@ class Verdicts(msgspec.Struct, tag_field="k", tag="verdicts", frozen=True):
 
 
 class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True, omit_defaults=True):
-    """A model's answer to an evaluator `e` and its cost; `e` is null if another run paid for it.
+    """A call to a model for an evaluator `e` (or for `target`) with its answer or usage, and its cost.
 
-    `i` is the index of the row that the call was made for, if known.
+    `e` is null if another run paid for it. `i` is the index of the row that the call was made for, if known.
     """
 
     e: str | None

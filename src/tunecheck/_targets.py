@@ -6,7 +6,7 @@ import functools
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,38 +63,20 @@ def sum_known(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - Non
     return known if more is None else (known or 0) + more
 
 
-class CostTracker(Protocol):
-    """Counts the cost of each call to one endpoint, within the run's budget."""
+class CostTracking(Protocol):
+    """Counts the calls of a target that `tracks_each_call`, within the run's budget."""
 
-    def one_call(self) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
+    def one_call(
+        self, name: str, endpoint: object, key: str
+    ) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
         """Reserve budget for one call; if the call was made, the caller passes its usage to the yielded function.
+
+        The call is counted under `name`, which is `target` for the target's answers. `key` identifies the call: if it
+        is made again after an interruption, it counts once.
 
         Raises:
             StopRunError: the budget is spent.
         """
-
-    def record(self, made: CallsMade) -> None:
-        """Count a call that was made before the run was interrupted."""
-
-
-class CostTracking(Protocol):
-    """Gives cost trackers to a target that `tracks_each_call`."""
-
-    def of_endpoint(self, name: str, endpoint: object, conversation: str) -> CostTracker:
-        """Return the tracker for a conversation's calls to this endpoint.
-
-        The calls are counted under `name`, which is `target` for the target's answers.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointUsage:
-    """Calls to one endpoint for one answer; they are counted under `name`."""
-
-    name: str
-    endpoint: object
-    conversation: str
-    made: CallsMade
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +277,6 @@ class Target(UserCalls, ABC):
         """Return the input and output tokens of an answer, None if unknown; by default, read the column `usage`."""
         counts = object_or_empty(output.get("usage"))
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
-
-    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterable[EndpointUsage]:
-        """Return the usage of an answer by endpoint, for a target that `tracks_each_call`."""
-        return ()
 
     def group_key(self, row: Row) -> str | None:
         """Return the row's group, or None. Rows of one group are answered one after another."""

@@ -355,8 +355,8 @@ class MemoryTarget(EndpointTargetBase):
             log=log,
             key=partial(_event_key, context.run_id, trial),
             state=SessionState(self.settings.tokenizer.count),
-            costs=context.costs.of_endpoint("target", self.endpoint, _events.session_name(trial)),
-            judge_costs=context.costs.of_endpoint("judge", self.judge, _events.session_name(trial)),
+            costs=partial(context.costs.one_call, "target", self.endpoint),
+            judge_costs=partial(context.costs.one_call, "judge", self.judge),
         )
 
         if self._stopped:
@@ -385,14 +385,9 @@ class MemoryTarget(EndpointTargetBase):
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
         """Return the input and output tokens of the test's share of the conversation; `output` has its columns."""
-        share = share_of(output, "share")
-        return share.input_tokens, share.output_tokens
-
-    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[plugins.EndpointUsage]:
-        """Yield the test's share of the agent's calls, and its calls to the judge."""
-        conversation = str(output.get("session"))
-        yield plugins.EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
-        yield plugins.EndpointUsage("judge", self.judge, conversation, share_of(output, "judged"))
+        column = output.get("share")
+        share = column if isinstance(column, dict) else {}
+        return whole_number(share.get("input_tokens")), whole_number(share.get("output_tokens"))
 
     def inputs(self, row: Row) -> JSON:
         """Return the inputs of a row's answer: its columns, and the settings that must not change."""
@@ -575,9 +570,3 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     if score is not None and not isinstance(score, Score):
         raise TypeError(f"score() of the test {state.id} must return a Score or None, not {type(score).__name__}")
     return score
-
-
-def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
-    """Return the calls in the column `share` or `judged`; no calls if the column is empty."""
-    calls = output.get(column)
-    return msgspec.convert(calls, CallsMade) if isinstance(calls, dict) else CallsMade()

@@ -10,7 +10,7 @@ All code that needs the time gets the session's clock. Times are in µs since 19
   process dies between the two, the service may have the call, so it is repeated with the same idempotency key.
 * Any other effect is logged once, after it was carried out.
 * A resumed session repeats the logged events without calls, which restores the clock, the state, the agent's
-  conversation and the costs. If an effect differs from the logged one, the session cannot continue.
+  conversation. If an effect differs from the logged one, the session cannot continue.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
 from tunecheck.endpoints import time_text
-from tunecheck.plugins import JSON, CallsMade, CostTracker, did_you_mean, dumps, error_cause, whole_number
+from tunecheck.plugins import JSON, CallsMade, did_you_mean, dumps, error_cause, whole_number
 from tunecheck_memory import _events as effects
 from tunecheck_memory._agents import Agent, to_utc
 from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
@@ -275,6 +276,10 @@ class Judge(Protocol):
         """
 
 
+CallCosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[Callable[[CallsMade], None]]]
+"""Reserves budget for a call with this key, and yields a function that counts the call."""
+
+
 @dataclass(eq=False, kw_only=True)
 class Session:
     """One conversation; `run` starts it, or continues it where its log ends.
@@ -284,7 +289,7 @@ class Session:
         agent: The tested agent; it observes the exchanges in the log without calls.
         make_judge: Returns the judge; called when a running test first needs it.
         key: Returns the idempotency key of the n-th event.
-        costs, judge_costs: Count the calls to the agent and to the judge.
+        costs, judge_costs: Count a call to the agent or to the judge by its key, as `CostTracking.one_call` does.
         ended: Called with the state of each test that ends.
     """
 
@@ -295,8 +300,8 @@ class Session:
     log: EventLog
     key: Callable[[int], str]
     state: SessionState
-    costs: CostTracker
-    judge_costs: CostTracker
+    costs: CallCosts
+    judge_costs: CallCosts
     ended: Callable[[TestState], None] = lambda state: None
 
     def __post_init__(self) -> None:
@@ -355,7 +360,7 @@ class Session:
             return None
 
     async def _repeat(self, event: Event) -> Outcome:
-        """Repeat a logged event: return its outcome, count its cost, and let the agent observe it.
+        """Repeat a logged event: return its outcome, and let the agent observe it.
 
         A call that was in flight when the process died is made again with the same key.
         """
@@ -367,9 +372,6 @@ class Session:
             return outcome
 
         self.clock.set(outcome.at_us)
-        if _is_paid(effect, outcome):
-            self._costs_of(effect).record(outcome.made)
-
         if isinstance(effect, effects.Send):
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
         elif isinstance(effect, effects.ResetAgent):
@@ -416,7 +418,8 @@ class Session:
                 await self.agent.reset(key, at_us)
                 return Outcome(self.clock.now())
 
-            async with self._costs_of(effect).one_call() as count:
+            costs = self.costs if isinstance(effect, effects.Send) else self.judge_costs
+            async with costs(key) as count:
                 if isinstance(effect, effects.Send):
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
                     outcome = structs.replace(reply, at_us=self.clock.exchanged())
@@ -433,10 +436,6 @@ class Session:
             is_too_long = error.status == 413 or (error.status in (400, 422) and error_cause(str(error)) == "overflow")
             advice = _WINDOW_ADVICE if isinstance(effect, effects.Send) and is_too_long else ""
             raise RunError(f"the memory session failed: {error}{advice} (at {_effect_text(effect)})") from error
-
-    def _costs_of(self, effect: Effect) -> CostTracker:
-        """Return the tracker of the agent's costs for a message, of the judge's costs for any other effect."""
-        return self.costs if isinstance(effect, effects.Send) else self.judge_costs
 
 
 _WINDOW_ADVICE = "; the conversation no longer fits the model; give --max-prompt-size N below the context window"

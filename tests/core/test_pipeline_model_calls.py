@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from tunecheck.endpoints import (
     Usage,
     load_endpoint,
 )
-from tunecheck.pipeline import Budget, CachedResults, Journal, RunCalls, Spending, cost_of
-from tunecheck.pipeline._costs import ReportedUsage, usage_with_estimates
+from tunecheck.pipeline import Budget, CachedResults, Journal, JournalReader, RunCalls, Spending, cost_of
+from tunecheck.pipeline._costs import usage_with_estimates
 from tunecheck.pipeline._model_calls import call_key
 from tunecheck.plugins import JSON, CallsMade
 
@@ -385,31 +386,6 @@ def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
     assert keys == [call_key(Model(), replace(request), 0) for request in requests]
 
 
-def total(parts: list[CallsMade]) -> tuple[int, int, int]:
-    return (
-        sum(part.calls for part in parts),
-        sum(part.input_tokens or 0 for part in parts),
-        sum(part.output_tokens or 0 for part in parts),
-    )
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
-    rng = random.Random(seed)
-    calls = [Usage(rng.randrange(100), rng.randrange(10)) for _ in range(40)]
-    answers = [calls[at : at + 8] for at in range(0, 40, 8)]
-    steps = [(False, CallsMade(1, call.input_tokens, call.output_tokens)) for call in calls]
-    for group in answers:
-        usage = Usage(sum(call.input_tokens or 0 for call in group), sum(call.output_tokens or 0 for call in group))
-        steps.append((True, CallsMade(len(group), usage.input_tokens, usage.output_tokens)))
-    rng.shuffle(steps)
-    reported = ReportedUsage()
-    parts = [reported.count(made, by_answer=by_answer) for by_answer, made in steps]
-    expected = sum(call.input_tokens or 0 for call in calls), sum(call.output_tokens or 0 for call in calls)
-    assert total(parts) == (40, *expected)
-    assert all(part.calls >= 0 for part in parts)
-
-
 def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where_nothing_was() -> None:
     assert usage_with_estimates(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
 
@@ -417,16 +393,29 @@ def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where
 async def test_a_call_waits_for_the_budget_and_then_refuses(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     calls = RunCalls("run", journal, CachedResults(), Budget(0.001))
-    costs = calls.of_endpoint("target", Model(price=Price(1.0, 1.0)), "a conversation")
-    for _ in range(2):
-        async with costs.one_call() as told:
+    model = Model(price=Price(1.0, 1.0))
+    for key in ("first", "second"):
+        async with calls.one_call("target", model, key) as told:
             told(CallsMade(1, 300, 100))
     with pytest.raises(StopRunError, match="--max-cost"):
-        async with costs.one_call():
+        async with calls.one_call("target", model, "third"):
             pass
     journal.close()
     used: dict[str, JSON] = calls.usage()["target"]  # type: ignore[assignment]
     assert (used["calls"], used["input_tokens"], used["output_tokens"]) == (2, 600, 200)
+
+
+async def test_a_call_that_is_made_again_after_an_interruption_counts_once(tmp_path: Path) -> None:
+    path, model = tmp_path / "journal.jsonl", Model(price=Price(1.0, 1.0))
+    for keys in (["first", "second"], ["second", "third"]):
+        with closing(Journal(path)) as journal:
+            recorded = JournalReader(path, by_row=True, evaluators=frozenset(), answers=True)
+            calls = RunCalls("run", journal, CachedResults(recorded), Budget(1))
+            for key in keys:
+                async with calls.one_call("target", model, key) as told:
+                    told(CallsMade(2, 300, 100, masked=1))
+    used: dict[str, JSON] = calls.usage()["target"]  # type: ignore[assignment]
+    assert (used["calls"], used["input_tokens"], used["output_tokens"], calls.masked) == (6, 900, 300, 3)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -65,7 +65,7 @@ def test_every_exchange_takes_a_second_of_virtual_time(unbroken: Had) -> None:
 
 def die_at(record: int, torn: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies when it writes this record: nothing of it is there, or its beginning, or all of it."""
-    real, count = RecordFile.append, [0]
+    real, count = RecordFile.append, [1]  # the header is the first record
 
     def append(self: RecordFile, value: Any) -> int:
         count[0] += 1

@@ -24,10 +24,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Unpack
+
+from msgspec.structs import replace
 
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import math
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -351,32 +351,3 @@ def report_unanswered(report: Callable[[Usage], object]) -> Iterator[None]:
         ON_UNANSWERED.reset(token)
         for usage in pending:
             report(usage)
-
-
-@dataclass(slots=True)
-class ReportedUsage:
-    """Usage of the same calls, reported twice: call by call, and with the answers.
-
-    A resumed run learns of some calls from answers first, of others from the log of the conversation. For each count,
-    the larger of the two sums is used. For example, after an interruption the answers report 8 calls and the log 10, so
-    10 calls count.
-    """
-
-    _by_call: Counter[str] = field(default_factory=Counter)
-    _by_answer: Counter[str] = field(default_factory=Counter)
-
-    def count(self, made: CallsMade, *, by_answer: bool) -> CallsMade:
-        """Count the usage of calls, and return the part that was not counted yet.
-
-        The same calls may be counted twice: one by one, and as a sum that the row's answer reports (`by_answer`). So
-        each count is summed up for both, and the result is the growth of the larger sum. Counts that `made` does not
-        report stay None.
-        """
-        growth: dict[str, int] = {}
-        for name in CallsMade.__slots__:
-            count = getattr(made, name)
-            if count is not None:
-                before = max(self._by_call[name], self._by_answer[name])
-                (self._by_answer if by_answer else self._by_call)[name] += count
-                growth[name] = max(self._by_call[name], self._by_answer[name]) - before
-        return CallsMade(**growth)

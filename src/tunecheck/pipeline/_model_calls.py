@@ -30,13 +30,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from tunecheck._files import Failure, ModelCall
-from tunecheck._json import JSON, content_hash, dumps
+from tunecheck._json import JSON, content_hash, dumps, whole_number
 from tunecheck._records import Journal
 from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
 from tunecheck.pipeline._costs import (
     Budget,
-    ReportedUsage,
     Reservation,
     Spending,
     cost_of,
@@ -178,14 +177,9 @@ class RunCalls:
         """The answers of calls in flight by key, for which equal calls wait."""
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
-        self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
-        """Usage that is reported twice, by the name of an endpoint and by conversation."""
 
         for evaluator, columns, cost, currency in cached.paid_calls():
-            completion = Completion.of_columns(columns)
-            self._add_cost(evaluator, completion.usage, cost, currency)
-            self.simulated = self.simulated or completion.simulated  # a reused verdict would not ask for it
-            self.masked += completion.masked
+            self._count_paid(evaluator, columns, cost, currency)
 
     def usage(self) -> dict[str, JSON]:
         """Return the spending by evaluator; the target's is under `target`."""
@@ -281,12 +275,28 @@ class RunCalls:
             estimate = expected_usage(request_length, limit, _generated_length(columns)) if price else expected
             cost, currency = _cost(completion.usage, price, estimate)
 
-            # First the journal, then the cost: an answer that is paid for must not be lost.
-            self._recorded[key] = self._journal.append(ModelCall(evaluator, key, cost, currency, columns, ROW.get()))
-            self._add_cost(evaluator, completion.usage, cost, currency)
-            self.masked += completion.masked
+            self._recorded[key] = self._record_paid(evaluator, key, columns, cost, currency)
             reservation.add_cost(cost)
         return completion
+
+    def _record_paid(
+        self, name: str, key: str, columns: dict[str, JSON], cost: float | None, currency: str | None
+    ) -> int:
+        """Journal a call of an evaluator (or `target`) and count its cost; return the record's offset."""
+        # First the journal, then the cost: an answer that is paid for must not be lost.
+        offset = self._journal.append(ModelCall(name, key, cost, currency, columns, ROW.get()))
+        self._count_paid(name, columns, cost, currency)
+        return offset
+
+    def _count_paid(self, name: str, columns: Mapping[str, JSON], cost: float | None, currency: str | None) -> None:
+        """Count a journaled call, and whether its answer is simulated or has a masked secret.
+
+        A record may stand for several calls of a conversation, with their number in the column `calls`.
+        """
+        completion = Completion.of_columns(columns)
+        self._add_cost(name, completion.usage, cost, currency, whole_number(columns.get("calls")) or 1)
+        self.simulated = self.simulated or completion.simulated  # a reused verdict would not ask for it
+        self.masked += completion.masked
 
     def _add_cost(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Add calls to the spending of an evaluator (or `target`) and to the budget.
@@ -323,9 +333,7 @@ class RunCalls:
                     cost = cost_with_estimates(usage, price, expected or Usage())
                 else:
                     cost = reservation.amount or cost_with_estimates(Usage(), price)
-                spent: dict[str, JSON] = {"usage": usage.as_json()}
-                self._journal.append(ModelCall(name, uuid.uuid4().hex, cost, price.currency, spent))
-                self._add_cost(name, usage, cost, price.currency)
+                self._record_paid(name, uuid.uuid4().hex, {"usage": usage.as_json()}, cost, price.currency)
                 reservation.add_cost(cost)
                 self.budget.check()
 
@@ -334,17 +342,27 @@ class RunCalls:
 
     # -- the target's calls
 
-    def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
-        """Return a counter for the costs of a conversation's calls to an endpoint, reported under `name`."""
-        return EndpointCosts(self, name, _price(endpoint), self._reported[name, conversation])
+    @contextlib.asynccontextmanager
+    async def one_call(self, name: str, endpoint: object, key: str) -> AsyncIterator[Callable[[CallsMade], None]]:
+        """Reserve budget for one call of a target that counts each call; see `CostTracking`.
 
-    def count_calls(self, name: str, price: Price | None, made: CallsMade) -> None:
-        """Count an endpoint's calls, their cost at this price, and secrets masked in the replies."""
-        self.masked += made.masked
-        usage = usage_with_estimates(made)
-        if made.calls or usage.input_tokens or usage.output_tokens:
-            cost, currency = _cost(usage, price, estimate=usage)
-            self._add_cost(name, Usage(made.input_tokens, made.output_tokens), cost, currency, made.calls)
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        price = _price(endpoint)
+        async with self.reserve(name, price, None) as reservation:
+
+            def count(made: CallsMade) -> None:
+                """Journal and count the call, unless it was counted before an interruption."""
+                usage = usage_with_estimates(made)
+                cost, currency = _cost(usage, price, usage)
+                reported = Usage(made.input_tokens, made.output_tokens).as_json()
+                columns: dict[str, JSON] = {"usage": reported, "calls": made.calls, "masked": made.masked > 0}
+                if self._cached.call(key) is None:
+                    self._record_paid(name, key, columns, cost, currency)
+                reservation.add_cost(cost)
+
+            yield count
 
     def of_target(
         self, target: Target, row: Row
@@ -381,9 +399,6 @@ class RunCalls:
         Return None if the cost is unknown, no model was called, or the target counts its own calls.
         """
         if target.tracks_each_call:
-            for share in target.endpoint_usage(answer):
-                uncounted = self._reported[share.name, share.conversation].count(share.made, by_answer=True)
-                self.count_calls(share.name, _price(share.endpoint), uncounted)
             return None
 
         # Tokens that the target does not report are estimated from the row and the answer.
@@ -407,40 +422,6 @@ class EvaluatorCalls:
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Return the answer to a request of this evaluator, like `RunCalls.complete`."""
         return await self.calls.complete(self.evaluator, endpoint, request, sample)
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointCosts:
-    """Counts the cost of each call to one endpoint, within the run's budget.
-
-    Targets that count each of their calls use it. An answer may need many calls, and each must fit into the budget.
-    `reported` tells which usage has been counted already.
-    """
-
-    calls: RunCalls
-    name: str
-    price: Price | None
-    reported: ReportedUsage
-
-    @contextlib.asynccontextmanager
-    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
-        """Reserve budget for one call; the caller passes the call's usage to the yielded function.
-
-        Raises:
-            StopRunError: the budget is spent.
-        """
-        async with self.calls.reserve(self.name, self.price, None) as reservation:
-
-            def count(made: CallsMade) -> None:
-                self.record(made)
-                usage = usage_with_estimates(made)
-                reservation.add_cost(_cost(usage, self.price, usage)[0])
-
-            yield count
-
-    def record(self, made: CallsMade) -> None:
-        """Count a call that was made, in this session or before the run was interrupted."""
-        self.calls.count_calls(self.name, self.price, self.reported.count(made, by_answer=False))
 
 
 def _price(endpoint: object) -> Price | None:

@@ -76,12 +76,7 @@ from .._progress import (
     Throughput as Throughput,
 )
 from .._records import RecordFile as RecordFile, WholeRecords as WholeRecords, synced_file as synced_file
-from .._targets import (
-    CallsMade as CallsMade,
-    CostTracker as CostTracker,
-    EndpointUsage as EndpointUsage,
-    TargetOutput as TargetOutput,
-)
+from .._targets import CallsMade as CallsMade, TargetOutput as TargetOutput
 from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
 from .._version import is_shipped as is_shipped
 from .._yaml import (
