@@ -103,10 +103,8 @@ def test_repetitions_are_drawn_one_after_another() -> None:
     assert [session["name"] for session in sessions] == ["session-1", "session-2"]
 
 
-def test_very_many_tests_and_sessions_are_bounded_and_said() -> None:
-    many = [memory_row(number) for number in range(700)]
-    written = drawn(*((each, 1.0) for each in [*many, *(memory_row(0, f"session {at}") for at in range(40))]))
-    assert (len(written), len(written[0]["tests"]), written[0]["left_out"]) == (10, 500, 200)
+def test_very_many_sessions_are_bounded() -> None:
+    assert len(drawn(*((memory_row(0, f"session {at}"), 1.0) for at in range(40)))) == 10
 
 
 entries = st.dictionaries(

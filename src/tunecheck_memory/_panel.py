@@ -2,7 +2,7 @@
 
 The report passes each result row to `TimelineReader.add`. The row's log becomes the row's own panel, and its messages
 and marks become part of the conversation's timeline. The limits keep the page small: further conversations are left
-out, further tests and log entries are counted, and long texts are cut.
+out, further log entries are counted, and long texts are cut.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -24,10 +25,8 @@ from tunecheck.report import PanelRow, as_json, cut
 _MARKS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
 """The marks of the timeline; the page refers to them by index."""
 
-# The most conversations on the page, tests of a conversation, marks of a test, entries of a test's log, and
-# characters of a text in it
+# The most conversations on the page, marks of a test, entries of a test's log, and characters of a text in it
 _MOST_SESSIONS = 10
-_MOST_TESTS = 500
 _MOST_MARKS = 100
 _MOST_ENTRIES = 300
 _MOST_TEXT = 6_000
@@ -43,7 +42,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     what: str
     message: _Count
     tokens: _Count
-    at: Annotated[str, Meta(max_length=40)]
+    at: Annotated[datetime, Meta(tz=True)]
     size: _Count | None = None
     said: str | None = None
     reply: str | None = None
@@ -56,9 +55,13 @@ class LogEntry(msgspec.Struct, frozen=True):
     declined: bool = False
 
     @property
+    def time(self) -> str:
+        """The conversation's time: "2025-01-06 09:00:00"."""
+        return f"{self.at:%Y-%m-%d %H:%M:%S}"
+
+    @property
     def page_entry(self) -> JSON:
         """The entry for the page: `[what, where, [[speaker, text], …], note]`."""
-        time = self.at.removesuffix("Z").replace("T", " ")
         judged = self.what == "judge"
         spoken = (
             ("test", f"{self.purpose}: {as_json(self.values)}" if judged else self.said),
@@ -74,7 +77,7 @@ class LogEntry(msgspec.Struct, frozen=True):
             f"{plural(self.size, 'token')} with the reply" if self.size is not None else "",
         )
 
-        where = f"message {self.message:,} · {self.tokens:,} tokens · {time}"
+        where = f"message {self.message:,} · {self.tokens:,} tokens · {self.time}"
         texts: list[JSON] = [[speaker, cut(text, _MOST_TEXT)] for speaker, text in spoken if text is not None]
         return [self.what[:40], where, texts, "; ".join(filter(None, notes))]
 
@@ -90,24 +93,16 @@ def read_log(column: JSON) -> list[LogEntry]:
 
 @dataclass
 class _PanelConversation:
-    """One conversation: its tests, and their messages; `left_out` counts the tests beyond the limit."""
+    """One conversation: its tests, and their messages."""
 
     tests: list[dict[str, Any]] = field(default_factory=list)
     messages: list[LogEntry] = field(default_factory=list)
-    left_out: int = 0
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
-        """Add a test and its messages; `number` is the number of its row.
-
-        A test beyond the limit is counted, but only its messages are kept.
-        """
+        """Add a test and its messages; `number` is the number of its row."""
         self.messages += [entry for entry in log if entry.size is not None]
-        if len(self.tests) >= _MOST_TESTS:
-            self.left_out += 1
-            return
-
         score = real_number(row.get("outputs.memory.memory"))
-        marks = [[_MARKS.index(each.what), each.tokens, each.message, each.at] for each in log if each.what in _MARKS]
+        marks = [[_MARKS.index(each.what), each.tokens, each.message, each.time] for each in log if each.what in _MARKS]
         self.tests.append(
             {
                 "id": str(row.get("row_id"))[:200],
@@ -125,34 +120,24 @@ class _PanelConversation:
         Tokens between the tests' messages are filler. A pause of over a minute between two messages is a time jump.
         """
         messages = sorted(self.messages, key=lambda entry: entry.message)
-        filler, time_jumps = list[JSON](), list[JSON]()
-        end, last_time = 0, ""
-
+        filler, end = list[JSON](), 0
         for entry in messages:
             # Tokens since the last message of a test are filler.
             if entry.tokens > end:
                 filler.append([end, entry.tokens])
-            if (seconds := _seconds(last_time, entry.at)) > _JUMP_S:
-                time_jumps.append([entry.tokens, seconds])
-            end, last_time = entry.tokens + (entry.size or 0), entry.at
+            end = entry.tokens + (entry.size or 0)
+
+        pauses = [(after, int((after.at - before.at).total_seconds())) for before, after in pairwise(messages)]
+        time_jumps: list[JSON] = [[after.tokens, seconds] for after, seconds in pauses if seconds > _JUMP_S]
 
         return {
             "name": name,
             "tokens": max((entry.tokens + (entry.size or 0) for entry in messages), default=0),
             "messages": messages[-1].message + 1 if messages else 0,
             "tests": [*sorted(self.tests, key=lambda test: (test["begin"], test["row"]))],
-            "left_out": self.left_out,
             "filler": filler,
             "passed": time_jumps,
         }
-
-
-def _seconds(before: str, after: str) -> int:
-    """Return the seconds between two ISO times, or 0 if they cannot be compared."""
-    try:
-        return int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds())
-    except (ValueError, TypeError):  # unreadable, or only one has a time zone
-        return 0
 
 
 class TimelineReader:

@@ -85,9 +85,8 @@ function sessionNode(session, open) {
     names.append(el("li", {}, el("button", { type: "button", class: "link", title: "open this test", click: () => open(test.row) }, data(test.id)), el("small", { class: scoreKind(test.score) }, score)));
   }
   names.append(el("li", {}, el("span", { class: "note" }, "filler")));
-  const left = session.left_out ? el("p", { class: "note" }, `and ${counted(session.left_out, "more test")}`) : null;
-  const title = el("h3", {}, data(session.name), el("small", {}, ` ${counted(session.tests.length + session.left_out, "test")}, ${counted(session.messages, "message")}, ${counted(session.tokens, "token")}`));
-  return el("article", { class: "card session" }, title, el("div", { class: "timeline" }, names, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Timeline of ${session.name}` }, lanes(session, open))), left);
+  const title = el("h3", {}, data(session.name), el("small", {}, ` ${counted(session.tests.length, "test")}, ${counted(session.messages, "message")}, ${counted(session.tokens, "token")}`));
+  return el("article", { class: "card session" }, title, el("div", { class: "timeline" }, names, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Timeline of ${session.name}` }, lanes(session, open))));
 }
 
 /** What a memory run came to, all told and by data set. */
