@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of
 
-from tunecheck_memory._kinds.sallyanne import QUESTION_TYPES, Story, tell_story
+from tunecheck_memory._kinds.sallyanne import QUESTION_TYPES, Story
 
 question_types = st.sampled_from(QUESTION_TYPES)
 seeds = st.integers(0, 2**62)
@@ -40,7 +40,7 @@ def witnessed(story: Story) -> list[tuple[str, frozenset[str]]]:
 
 def solve(story: Story) -> str:
     """The last time that all whom the question is about were there together."""
-    question, seen = story.question.text, witnessed(story)
+    question, seen = story.question, witnessed(story)
     if "really" in question:
         return seen[-1][0]
     if "at the beginning" in question:
@@ -52,8 +52,8 @@ def solve(story: Story) -> str:
 
 @given(seeds, question_types)
 def test_the_answer_is_what_the_story_makes_them_believe(seed: int, question_type: str) -> None:
-    story = tell_story(Random(seed), question_type)
-    assert solve(story) == story.question.answer
+    story = Story(Random(seed), question_type)
+    assert solve(story) == story.answer
 
 
 @given(seeds)
@@ -62,7 +62,7 @@ def test_nobody_comes_back_after_a_move_that_he_missed(seed: int) -> None:
     present: set[str] = set()
     missed: set[str] = set()
     everybody: set[str] = set()
-    for line in tell_story(Random(seed), "any").lines:
+    for line in Story(Random(seed), "any").lines:
         if enters := ENTERS.fullmatch(line):
             assert enters[1] not in missed
             present.add(enters[1])
@@ -75,14 +75,14 @@ def test_nobody_comes_back_after_a_move_that_he_missed(seed: int) -> None:
 
 @given(seeds, question_types)
 def test_the_answer_is_one_word_that_was_said(seed: int, question_type: str) -> None:
-    story = tell_story(Random(seed), question_type)
-    assert re.fullmatch(r"[a-z]+", story.question.answer)
-    assert any(f"the {story.question.answer}." in line for line in story.lines)
-    assert story.question.answer not in re.findall(r"\w+", story.question.text)
+    story = Story(Random(seed), question_type)
+    assert re.fullmatch(r"[a-z]+", story.answer)
+    assert any(f"the {story.answer}." in line for line in story.lines)
+    assert story.answer not in re.findall(r"\w+", story.question)
 
 
 def test_each_type_asks_its_own_questions() -> None:
-    asked = {kind: Counter(_sort(tell_story(Random(seed), kind)) for seed in range(400)) for kind in QUESTION_TYPES}
+    asked = {kind: Counter(_sort(Story(Random(seed), kind)) for seed in range(400)) for kind in QUESTION_TYPES}
     assert set(asked["world_model"]) == {"now", "beginning"}
     assert set(asked["theory_of_mind"]) == {"belief", "nested"}
     assert set(asked["any"]) == {"now", "beginning", "belief", "nested"}
@@ -90,7 +90,7 @@ def test_each_type_asks_its_own_questions() -> None:
 
 
 def _sort(story: Story) -> str:
-    question = story.question.text
+    question = story.question
     if "really" in question or "at the beginning" in question:
         return "now" if "really" in question else "beginning"
     return "nested" if NESTED.fullmatch(question) else "belief"

@@ -11,10 +11,7 @@ Example: Ann and Bob see the ball in the box. Bob leaves, and Ann puts the ball 
 * a belief about a belief: "Where does Ann think that Bob would look for the ball?" The box, which is true.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
 
 import msgspec
 
@@ -41,42 +38,32 @@ class _Scenery(msgspec.Struct, frozen=True):
     tastes: tuple[str, ...]
 
 
-class StoryQuestion(NamedTuple):
-    """A question, and the container that answers it; `false_belief` is True if it concerns a false belief."""
-
-    text: str
-    answer: str
-    false_belief: bool = False
-
-
-class Story(NamedTuple):
-    """A story line by line, and its question."""
-
-    lines: tuple[str, ...]
-    question: StoryQuestion
-
-
-@dataclass
-class _World:
-    """The state of a story: the places of the people and the thing, the beliefs, and the lines so far.
+class Story:
+    """A random story of two or three people: its `lines`, and a `question` of the given type with its `answer`.
 
     `beliefs` holds the thing's place by the believer's name; a key of two names is a belief about the second person's
     belief. `places` are the containers that the thing has not been in.
     """
 
-    random: Random
-    people: Sequence[str]
-    room: str
-    other_rooms: Sequence[str]
-    thing: str
-    places: list[str]
-    tastes: Sequence[str]
-    place: str = ""
-    first_place: str = ""
-    present: set[str] = field(default_factory=set)
-    missed: set[str] = field(default_factory=set)
-    beliefs: dict[tuple[str, ...], str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
+    def __init__(self, random: Random, question_type: str) -> None:
+        """Tell the story, then draw the question."""
+        scenery = read_data("scenery", _Scenery)
+        self.random = random
+        self.people = random.sample(read_words("first_names"), random.choice((2, 3)))
+        self.room, *self.other_rooms = random.sample(scenery.rooms, 3)
+        self.thing = random.choice(scenery.things)
+        self.first_place, *self.places = random.sample(scenery.containers, 3)
+        self.tastes = scenery.tastes
+        self.present, self.missed = set[str](), set[str]()
+        self.beliefs: dict[tuple[str, ...], str] = {}
+        self.lines: list[str] = []
+
+        for person in self.people:
+            self.enter(person)
+        self.lines.append(f"In the {self.room}, the {self.thing} was in the {self.first_place}.")
+        self.see(self.first_place)
+        self.play()
+        self.question, self.answer = self.draw_question(question_type)
 
     def enter(self, person: str) -> None:
         """Let a person come into the room."""
@@ -88,14 +75,12 @@ class _World:
         self.present.discard(person)
         self.lines.append(f"{person} left the {self.room}.")
 
-    def put(self, person: str | None, place: str) -> None:
-        """Let a person move the thing; without a person, state its place at the beginning.
+    def see(self, place: str) -> None:
+        """Put the thing into a container; only the people in the room learn of it.
 
-        Only the people in the room learn of it; the others have missed it if they know of the thing.
+        The others have missed it if they know of the thing.
         """
-        moved = f"{person} took the {self.thing} and put it into the {place}."
-        self.lines.append(moved if person else f"In the {self.room}, the {self.thing} was in the {place}.")
-        self.first_place, self.place = self.first_place or place, place
+        self.place = place
         # A key of `beliefs` begins with the believer.
         self.missed |= {people[0] for people in self.beliefs} - self.present
 
@@ -143,49 +128,29 @@ class _World:
     def _move(self) -> None:
         """Let a person in the room move the thing to a new container, if there is one left."""
         if self.places and self.present:
-            self.put(self.random.choice(sorted(self.present)), self.places.pop())
+            person, place = self.random.choice(sorted(self.present)), self.places.pop()
+            self.lines.append(f"{person} took the {self.thing} and put it into the {place}.")
+            self.see(place)
 
+    def draw_question(self, question_type: str) -> tuple[str, str]:
+        """Draw a question of this type and its answer; a question about a false belief is preferred."""
+        # The first type is "any".
+        wanted = self.random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
+        if wanted == "world_model":
+            now = (f"Where is the {self.thing} really now?", self.place)
+            return self.random.choice([now, (f"Where was the {self.thing} at the beginning?", self.first_place)])
 
-def tell_story(random: Random, question_type: str) -> Story:
-    """Make a random story of two or three people, and a question of this type."""
-    scenery = read_data("scenery", _Scenery)
-    people = random.sample(read_words("first_names"), random.choice((2, 3)))
-    room, *others = random.sample(scenery.rooms, 3)
-    thing = random.choice(scenery.things)
-    first, *places = random.sample(scenery.containers, 3)
+        about_false, about_true = list[tuple[str, str]](), list[tuple[str, str]]()
+        for people, place in self.beliefs.items():
+            if len(people) == 1:
+                text, truth = f"Where would {people[0]} look for the {self.thing}?", self.place
+            else:
+                text = f"Where does {people[0]} think that {people[1]} would look for the {self.thing}?"
+                truth = self.beliefs[people[1:]]
+            (about_true if place == truth else about_false).append((text, place))
 
-    world = _World(random, people, room, others, thing, places, scenery.tastes)
-    for person in people:
-        world.enter(person)
-    world.put(None, first)
-    world.play()
-    return Story(tuple(world.lines), _choose_question(random, world, question_type))
-
-
-def _choose_question(random: Random, world: _World, question_type: str) -> StoryQuestion:
-    """Draw a question of this type about the story; one about a false belief is preferred."""
-    # The first type is "any".
-    wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
-    if wanted == "world_model":
-        now = StoryQuestion(f"Where is the {world.thing} really now?", world.place)
-        return random.choice([now, StoryQuestion(f"Where was the {world.thing} at the beginning?", world.first_place)])
-
-    questions = list(_belief_questions(world))
-    about_false = [question for question in questions if question.false_belief]
-    about_true = [question for question in questions if not question.false_belief]
-    prefers_false = about_false and (not about_true or random.random() < _FALSE_BELIEFS)
-    return random.choice(about_false if prefers_false else about_true)
-
-
-def _belief_questions(world: _World) -> Iterator[StoryQuestion]:
-    """Yield a question about each belief, and about each belief of one person about another's."""
-    for people, place in world.beliefs.items():
-        if len(people) == 1:
-            text, truth = f"Where would {people[0]} look for the {world.thing}?", world.place
-        else:
-            text = f"Where does {people[0]} think that {people[1]} would look for the {world.thing}?"
-            truth = world.beliefs[people[1:]]
-        yield StoryQuestion(text, place, false_belief=place != truth)
+        prefers_false = about_false and (not about_true or self.random.random() < _FALSE_BELIEFS)
+        return self.random.choice(about_false if prefers_false else about_true)
 
 
 class SallyAnne(Kind):
@@ -199,10 +164,10 @@ class SallyAnne(Kind):
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test that tells a random story line by line, and asks its question."""
-        story = tell_story(making.random(self.title, example), self.question_type)
+        story = Story(making.random(self.title, example), self.question_type)
         statements = [read_line("radio play"), *(read_line("line of a radio play", line=line) for line in story.lines)]
-        question = read_line("question about a radio play", question=story.question.text)
-        return scripted_test(self, example, statements, [question], [story.question.answer])
+        question = read_line("question about a radio play", question=story.question)
+        return scripted_test(self, example, statements, [question], [story.answer])
 
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply is `{"answer": "word"}` with the right word, else 0.
