@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
@@ -29,15 +29,8 @@ OWN = Path(__file__).with_name("data") / "wording.yml"
 """The shipped wording."""
 
 # A text must contain these placeholders, because the agent needs their values.
-_WithLine: TypeAlias = Annotated[str, Meta(pattern=r"\{line\}")]
-_WithMenu: TypeAlias = Annotated[str, Meta(pattern=r"\{menu\}")]
 _WithList: TypeAlias = Annotated[str, Meta(pattern=r"\{list\}")]
 _WithItem: TypeAlias = Annotated[str, Meta(pattern=r"\{item\}")]
-_WithElapsed: TypeAlias = Annotated[str, Meta(pattern=r"\{elapsed\}")]
-_WithPair: TypeAlias = Annotated[str, Meta(pattern=r"(?s)(?=.*\{question\}).*\{answer\}")]
-
-# The sections of the wording in which single texts are supplied by the shipped file, too
-_SECTIONS = ("filler", "restaurant", "jokes")
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -111,15 +104,15 @@ class FillerWording(Written, frozen=True):
     """The texts of a filler message: its beginning, and a line for each question with its answer."""
 
     preface: str
-    line: _WithPair
+    line: Annotated[str, Meta(pattern=r"(?s)(?=.*\{question\}).*\{answer\}")]
 
 
 class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "menu"}):
     """The waiter's lines; `menu_file` is a JSON or YAML file with `{section: [entries]}`."""
 
     setup: str
-    speaker: _WithLine
-    menu_line: _WithMenu
+    speaker: Annotated[str, Meta(pattern=r"\{line\}")]
+    menu_line: Annotated[str, Meta(pattern=r"\{menu\}")]
     drink_served: _WithList
     order_taken: _WithList
     unavailable: _WithItem
@@ -145,7 +138,7 @@ class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "m
 class JokesWording(Written, frozen=True):
     """The question for a joke, with the time that has passed since."""
 
-    question: _WithElapsed
+    question: Annotated[str, Meta(pattern=r"\{elapsed\}")]
 
 
 class SessionWording(Written, frozen=True):
@@ -183,22 +176,21 @@ def _read(path: Path | str, shipped: Mapping[str, Any]) -> SessionWording:
     """
     document = read_yaml(path)
     texts = document.value
-
     if isinstance(texts, dict):
-        if isinstance(restaurant := texts.get("restaurant"), dict) and isinstance(restaurant.get("menu_file"), str):
-            # relative to the user's file, or to the shipped one
-            restaurant["menu_file"] = str(Path(path).parent / str(restaurant["menu_file"]))
-        # First the sections, text by text, then the whole file, whose other values replace the shipped ones.
-        for section in _SECTIONS:
-            if isinstance(own := texts.get(section), dict):
-                texts[section] = _merged(shipped.get(section, {}), own)
-        texts = _merged(shipped, texts)
-    return read_as(texts, SessionWording, document.where)
+        # A file that names some farewells has no others.
+        own_farewells: dict[str, Any] = {} if texts.get("reset") is None else {"reset": {}}
+        texts = _merged({**shipped, **own_farewells}, texts)
+
+    wording = read_as(texts, SessionWording, document.where)
+    menu_file = str(Path(path).parent / wording.restaurant.menu_file)
+    return structs.replace(wording, restaurant=structs.replace(wording.restaurant, menu_file=menu_file))
 
 
-def _merged(shipped: Mapping[str, Any], own: Mapping[str, JSON]) -> dict[str, Any]:
+def _merged(shipped: Any, own: JSON) -> Any:  # noqa: ANN401 - texts, or sections of texts
     """Return the user's own texts, with the shipped ones for those that are missing or null."""
-    return {**shipped, **{name: text for name, text in own.items() if text is not None}}
+    if isinstance(shipped, dict) and isinstance(own, dict):
+        return {**shipped, **{name: _merged(shipped.get(name), text) for name, text in own.items()}}
+    return shipped if own is None else own
 
 
 SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
