@@ -302,12 +302,6 @@ _WITHOUT_TRACES = frozenset({404, 405, 501})
 _SPANS, _DIGEST = 50, 36
 """The most spans in one request, and the longest digest of a data set in characters, which is MLflow's limit."""
 
-_REACHING = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": ("max_retries", 2),
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": ("timeout", (5, 120)),  # seconds to connect and to answer; servers may start slowly
-}
-"""Arguments of the first request, unless the variable is set: MLflow's defaults try unreachable servers for minutes."""
-
 T = TypeVar("T")
 
 
@@ -331,10 +325,10 @@ class MlflowUploader(uploads.Uploader):
         runs with simulated answers.
 
         Raises:
+            MissingExtraError: MLflow is not installed.
             ConfigurationError: the address is wrong, or a secret would be sent without encryption.
         """
         self.uri = _read_uri(uri)
-
         self._experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "tunecheck"
 
         destination = f"{self.uri} {self._experiment}"
@@ -343,11 +337,8 @@ class MlflowUploader(uploads.Uploader):
         if _secrets() and self.uri.startswith("http:") and not is_loopback(str(urlsplit(uri).hostname)):
             names = "MLFLOW_TRACKING_TOKEN and MLFLOW_TRACKING_PASSWORD"
             raise ConfigurationError(f"{self.uri}: {names} are sent only over https; use an https:// address")
-
-    def check(self, *, simulated: bool) -> None:
-        """Raise an error before a run if the upload after it would be refused or a package is missing."""
-        super().check(simulated=simulated)
-        _check_installed()
+        if not can_import("mlflow"):
+            raise MissingExtraError("uploading to MLflow", "mlflow")
 
     def _artifacts(self, run: Run, folder: Path) -> Iterator[uploads.Artifact]:
         """Yield the files: the table in MLflow's format, manifest, metrics, logs of conversations, and the report."""
@@ -365,7 +356,6 @@ class MlflowUploader(uploads.Uploader):
         yield from uploads.common_artifacts(run, folder)
 
     def _upload_of(self, record: uploads.UploadRecord, contents: uploads.Contents) -> uploads.RunUpload:
-        _check_installed()
         return _MlflowUpload(self.uri, self._experiment, record, contents)
 
     def _metric_count(self, contents: uploads.Contents) -> int:
@@ -399,9 +389,10 @@ class _MlflowUpload(uploads.RunUpload):
         for secret in _secrets():
             self._redactor.add(Secret(secret))
 
-        # Any reply will do, also that of a server without this path.
-        arguments = dict(argument for variable, argument in _REACHING.items() if variable not in os.environ)
-        self._request(REACH, "GET", "/version", **arguments)
+        # Any reply will do, also that of a server without this path. MLflow's defaults try unreachable servers for
+        # minutes; the seconds are those to connect and to answer, because a server may start slowly.
+        retries = int(os.environ.get("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2"))
+        self._request(REACH, "GET", "/version", max_retries=retries, timeout=(5, 120))
 
     def send(self) -> None:
         """Do the remaining steps of the upload and end the run.
@@ -463,18 +454,8 @@ class _MlflowUpload(uploads.RunUpload):
 
     def _experiment_id(self) -> str:
         """Return the id of the experiment, which is created if it does not exist."""
-        from mlflow.exceptions import MlflowException
-
         found = self._client.get_experiment_by_name(self._experiment)
-        if found is None:
-            try:
-                return str(self._client.create_experiment(self._experiment))
-            except MlflowException:
-                # Another client, or an attempt with a lost reply, may have created it meanwhile.
-                found = self._client.get_experiment_by_name(self._experiment)
-                if found is None:
-                    raise
-        return str(found.experiment_id)
+        return str(self._client.create_experiment(self._experiment) if found is None else found.experiment_id)
 
     def _find_run(self) -> bool:
         """Look for a run with this upload's marker, and note its id in the record. Returns whether it was found."""
@@ -619,12 +600,6 @@ class _MlflowUpload(uploads.RunUpload):
 def _batches(entries: Sequence[T], most: int) -> Iterator[Sequence[T]]:
     """Yield parts of the entries with at most `most` entries each."""
     return (entries[start : start + most] for start in range(0, len(entries), most))
-
-
-def _check_installed() -> None:
-    """Raise MissingExtraError unless MLflow is installed."""
-    if not can_import("mlflow"):
-        raise MissingExtraError("uploading to MLflow", "mlflow")
 
 
 def _read_uri(text: str) -> str:

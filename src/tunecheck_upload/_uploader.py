@@ -234,23 +234,40 @@ _PORTAL_IDS = """bleu_score code_vulnerability coherence content_safety document
 _BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.split()}
 
 
-@dataclass(frozen=True, slots=True)
 class Contents:
     """The contents of an upload.
 
     `left_out` names the metrics that are not finite numbers. `name_map` has the portal's ids of evaluators, see
-    `name_map`.
+    `name_map`. `tags` mark runs with simulated answers or an early stop.
     """
 
-    run: Run
-    name: str
-    tags: Mapping[str, str]
-    manifest: Mapping[str, JSON]
-    metrics: Mapping[str, float]
-    left_out: tuple[str, ...]
-    name_map: Mapping[str, str]
-    artifacts: tuple[Artifact, ...]
-    simulated: bool
+    def __init__(self, run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> None:
+        """Collect the contents. `artifacts`, which may write files, is read only if the run may be uploaded.
+
+        Raises:
+            ConfigurationError: the run has not finished, or has simulated answers.
+        """
+        self.run, self.manifest = run, run.manifest_data()
+        if self.manifest.get("status") != "finished":
+            raise ConfigurationError(f"run {run.id} has not finished; finish it with {run.resuming()}, then upload it")
+
+        self.simulated = self.manifest.get("simulated") is True
+        if self.simulated and not allow_simulated:
+            raise ConfigurationError(
+                f"run {run.id} has simulated answers; give {plugins.ALLOW_SIMULATED} to upload the run, marked as "
+                "simulated"
+            )
+
+        self.name = str(self.manifest.get("name") or run.id)
+        self.name_map = name_map(self.manifest.get("evaluators"))
+        metrics, self.left_out = finite_metrics(run.metrics().get("metrics"))
+        self.metrics = {**_fault_counts(run, metrics), **metrics}
+
+        recorded_tags = self.manifest.get("tags")
+        tags = {name: str(value) for name, value in recorded_tags.items()} if isinstance(recorded_tags, dict) else {}
+        marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if self.simulated else ""}
+        self.tags = tags | {name: text for name, text in marks.items() if text}
+        self.artifacts = tuple(artifacts)
 
     @property
     def moment_ms(self) -> int:
@@ -266,46 +283,6 @@ class Contents:
         files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]
         parts: list[JSON] = [self.name, dict(self.tags), dict(self.metrics), dict(self.name_map), files]
         return hashlib.sha256(plugins.canonical(parts)).hexdigest()
-
-
-def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
-    """Return the contents of an upload. `artifacts`, which may write files, is read only if the run may be uploaded.
-
-    Raises:
-        ConfigurationError: the run has not finished, or has simulated answers.
-    """
-    manifest = run.manifest_data()
-    if manifest.get("status") != "finished":
-        raise ConfigurationError(f"run {run.id} has not finished; finish it with {run.resuming()}, then upload it")
-
-    summary = run.metrics()
-    simulated = manifest.get("simulated") is True
-    if simulated and not allow_simulated:
-        raise ConfigurationError(
-            f"run {run.id} has simulated answers; give {plugins.ALLOW_SIMULATED} to upload the run, marked as simulated"
-        )
-
-    metrics, left_out = finite_metrics(summary.get("metrics"))
-    recorded_tags = manifest.get("tags")
-    tags = {name: str(value) for name, value in recorded_tags.items()} if isinstance(recorded_tags, dict) else {}
-
-    return Contents(
-        run=run,
-        name=str(manifest.get("name") or run.id),
-        tags=tags | _state_tags(run, simulated),
-        manifest=manifest,
-        metrics={**_fault_counts(run, metrics), **metrics},
-        left_out=left_out,
-        name_map=name_map(manifest.get("evaluators")),
-        artifacts=tuple(artifacts),
-        simulated=simulated,
-    )
-
-
-def _state_tags(run: Run, simulated: bool) -> dict[str, str]:
-    """Return tags that mark a run with simulated answers or an early stop; empty for other runs."""
-    marks = {"stopped_early": stopped_text(run.manifest().stopped), "simulated": "true" if simulated else ""}
-    return {name: text for name, text in marks.items() if text}
 
 
 def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -547,7 +524,7 @@ class Uploader(abc.ABC):
         run = run if isinstance(run, Run) else Run(Path(run))
         with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
             # Written files are in the temporary folder, which must exist until they are sent.
-            contents = collect(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
+            contents = Contents(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
 
             record = UploadRecord(run, self._destination)
 

@@ -10,7 +10,7 @@ from tests.cli_parts import Said, inside, replay, rows, workspace
 from tests.tables import cases
 
 from tunecheck import Run
-from tunecheck_upload._uploader import collect
+from tunecheck_upload import Contents
 
 COUNT = 120
 
@@ -72,7 +72,7 @@ def test_every_output_says_that_the_run_stopped_early(tunecheck: Tunecheck) -> N
     assert "STOPPED EARLY" in tunecheck("runs").out
     assert "STOPPED EARLY" in tunecheck("compare", "good", "bad").out.split("function_call_match")[0]
     assert "STOPPED EARLY" in tunecheck("select", "good", "bad").out
-    assert "STOPPED EARLY" in collect(newest(), (), allow_simulated=False).tags["stopped_early"]
+    assert "STOPPED EARLY" in Contents(newest(), (), allow_simulated=False).tags["stopped_early"]
     tunecheck("report", "bad", "--out", "report.html")
     assert "STOPPED EARLY" in Path("report.html").read_text("utf-8")
 
