@@ -15,6 +15,7 @@ Values beyond the limits below are reported as problems. Arguments are read exac
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -451,9 +452,8 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Make an object from its decoded entries; a repeated key raises UnreadableError."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        known: set[str] = set()
-        # `add` returns None, which is false, so a key is found only when it comes again.
-        twice = next(key for key, _ in pairs if key in known or known.add(key))  # type: ignore[func-returns-value]
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
         raise UnreadableError(f"the key {quoted(twice)} is given twice in one object")
     return values
 

@@ -21,8 +21,8 @@ set, a comprehension) is not a literal and raises an error.
 can have such a key. `bind_positional` replaces the positions by names if there is a definition.
 """
 
+import codecs
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import ClassVar, NoReturn
 
@@ -56,9 +56,6 @@ _BODIES = {
 }
 # a backslash and its code: `\n`, `\101`, `\x41`, `\u2022`, `\N{BULLET}`; of the broken `\x4` only `\x`
 _ESCAPE = re.compile(r"(?s)\\(\r?\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]{1,100}\}|.)")
-_CONTROL_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-# by code; a backslash at the end of a line joins it with the next line
-_PLAIN_ESCAPES = _CONTROL_ESCAPES | {"\\": "\\", "'": "'", '"': '"', "\n": "", "\r\n": ""}
 
 # -- numbers and constants
 
@@ -307,19 +304,20 @@ class PythonScanner:
         return read
 
     def _unescape(self, escape: re.Match[str]) -> str:
-        """Return the character for an escape such as `\\n` or `\\x41`; raise UnreadableError for one that is broken."""
-        code: str = escape[1]
-        if code in _PLAIN_ESCAPES:
-            return _PLAIN_ESCAPES[code]
+        """Return the character for an escape such as `\\n` or `\\x41`; raise UnreadableError for one that is broken.
 
+        A backslash at the end of a line joins it with the next line.
+        """
+        code: str = escape[1]
+        if code in ("\n", "\r\n"):
+            return ""
         if code[0] in "01234567":
             return chr(int(code, 8))
-        if code[0] not in "xuUN":
-            return f"\\{code}"  # Python keeps unknown escapes
-
+        if code[0] not in "\\'\"abfnrtvxuUN":
+            return escape[0]  # Python keeps unknown escapes
         try:
-            return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
-        except (ValueError, KeyError, OverflowError):
+            return codecs.decode(escape[0], "unicode_escape")
+        except UnicodeDecodeError:
             self._fail(f"a text has the broken escape {quoted(escape[0])}")
 
     def _number(self) -> JSON:

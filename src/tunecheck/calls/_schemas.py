@@ -606,12 +606,10 @@ def _plain_types(node: JSON, keyword: str = "") -> JSON:
     if keyword in ("enum", "const", "default", "examples"):
         return node
 
-    if isinstance(node, str):
-        return _TYPE_NAMES.get(node, node) if keyword == "type" else node
-    if isinstance(node, list) and keyword == "type":
+    if keyword == "type":
         # JSON Schema forbids duplicates, which `list` and `tuple` would become.
-        names = (_plain_types(name, keyword) for name in node)
-        return [*{repr(name): name for name in names}.values()]
+        names = [_TYPE_NAMES.get(str(name), name) for name in (node if isinstance(node, list) else [node])]
+        return [*{repr(name): name for name in names}.values()] if isinstance(node, list) else names[0]
     if isinstance(node, list):
         return [_plain_types(item) for item in node]
     if not isinstance(node, dict):

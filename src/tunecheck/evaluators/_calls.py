@@ -335,25 +335,20 @@ def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[st
 def _schema_properties(comparison: CallComparison) -> dict[str, JSON]:
     """Return the row's counts of unreadable calls, calls checked by a schema, invalid calls and unknown functions.
 
-    Add the first few violations and unknown functions, and the notes of the match. Zero counts are left out.
+    Add the first few violations and unknown functions, and the notes of the match. Zero and empty values are left out.
     """
     match = comparison.match
-    counts = {
+    violations = [f"{broken.call.name}: {'; '.join(broken.messages)}" for broken in match.violations[:_MOST_LISTED]]
+    properties: dict[str, JSON] = {
         "unreadable": int(comparison.response.problem is not None),
         "checked": match.checked,
         "schema_invalid": len(match.violations),
         "unknown": len(match.unknown),
+        "schema_violations": [violation[:_MOST_CHARACTERS] for violation in violations],
+        "unknown_functions": [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]],
+        "notes": "; ".join(match.notes)[:_MOST_CHARACTERS],
     }
-    properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
-
-    if match.violations:
-        violations = [f"{broken.call.name}: {'; '.join(broken.messages)}" for broken in match.violations[:_MOST_LISTED]]
-        properties["schema_violations"] = [violation[:_MOST_CHARACTERS] for violation in violations]
-    if match.unknown:
-        properties["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
-    if match.notes:
-        properties["notes"] = "; ".join(match.notes)[:_MOST_CHARACTERS]
-    return properties
+    return {name: value for name, value in properties.items() if value}
 
 
 def _rates(total: Counter[str]) -> dict[str, float]:

@@ -626,26 +626,19 @@ _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
 
 def _from_tags(text: str, output: ResolvedOutput) -> list[_Candidate]:
     """Return the candidates in tags such as `<score>4</score>`, with the other values in their own tags."""
-    tags = {key: [key] for key in output.names}
-    tags[output.score].append(_SCORE_TAG_OF_AZURE)
-    if output.reason:
-        tags[output.reason].append(_REASON_TAG_OF_AZURE)
-
-    texts = {key: _tag_texts(text, names) for key, names in tags.items()}
+    aliases = {output.score: _SCORE_TAG_OF_AZURE, output.reason: _REASON_TAG_OF_AZURE}
+    texts = {key: _tag_texts(text, key) or _tag_texts(text, aliases.get(key, key)) for key in output.names}
     # With several scores, each is a candidate. The other values are those of their last tags.
     last_texts: _Candidate = {key: values[-1] for key, values in texts.items() if values}
     return [{**last_texts, output.score: score} for score in texts[output.score]]
 
 
-def _tag_texts(text: str, names: Iterable[str]) -> list[str]:
-    """Return the texts inside elements such as `<score>4</score>`, of the first of these names that has any."""
-    for name in names:
-        tag = re.escape(name)
-        # an element that contains no other element of its name
-        elements = re.finditer(rf"(?s)<{tag}>(?P<inside>(?:(?!</?{tag}>).)*+)</{tag}>", text)
-        if texts := [element["inside"].strip() for element in islice(elements, _MOST_CANDIDATES)]:
-            return texts
-    return []
+def _tag_texts(text: str, name: str) -> list[str]:
+    """Return the texts inside elements of this name, such as `<score>4</score>`."""
+    tag = re.escape(name)
+    # an element that contains no other element of its name
+    elements = re.finditer(rf"(?s)<{tag}>(?P<inside>(?:(?!</?{tag}>).)*+)</{tag}>", text)
+    return [element["inside"].strip() for element in islice(elements, _MOST_CANDIDATES)]
 
 
 def _from_lines(text: str, output: ResolvedOutput) -> list[_Candidate]:
