@@ -19,7 +19,7 @@ from tunecheck import (
     PromptyEvaluator,
     ThrottledError,
 )
-from tunecheck.evaluators import AnswerForm, ResolvedOutput, shorten_reply
+from tunecheck.evaluators import AnswerForm, ResolvedOutput
 from tunecheck.prompts import Kind
 
 
@@ -179,12 +179,12 @@ def test_two_objects_agree_or_are_asked_for_again(first: int, second: int, one: 
     assert found == (first if first == second else None)
 
 
-def test_a_long_reply_is_shown_by_its_beginning_and_its_end() -> None:
-    shown = shorten_reply("begin\n" + "x" * 5_000 + " end")
-    assert shown.startswith("begin xxx")
-    assert shown.endswith(" end")
-    assert "5,010 characters" in shown
-    assert len(shown) < 400
+def test_a_long_reply_is_shown_by_its_beginning_and_its_end(tmp_path: Path) -> None:
+    reply = "begin\n" + "x" * 5_000 + " end"
+    judge = judging(tmp_path, "{score: {type: number}}", reply, reply)
+    with pytest.raises(JudgementError, match=r"the first reply is: begin x+…x+ end$") as caught:
+        judge(response="r")
+    assert len(str(caught.value)) < 800
 
 
 NESTED = '{"a":' * 30_000

@@ -209,28 +209,17 @@ def _flat_definitions(value: object, place: str, levels_left: int) -> Iterator[t
                 yield place, tool  # its exact place is never shown, because it has a name
             else:
                 yield from _flat_definitions(item, f"{place}[{index}]", levels_left - 1)
-    elif isinstance(value, dict):
-        yield from _unwrap(value, place, levels_left)
-    else:
+    elif not isinstance(value, dict):
         raise ValueError(f"{place} must be a tool definition, not {type(value).__name__}")
-
-
-def _unwrap(value: dict[str, JSON], place: str, levels_left: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
-    """Yield the definitions in an object, each with its place for messages.
-
-    The object wraps a definition (`{"function": …}`) or a list of definitions (`{"tools": […]}`), or is a definition.
-    An object with a `name` does not wrap a list.
-    """
-    function = value.get("function")
-    if isinstance(function, dict):
+    elif isinstance(function := value.get("function"), dict):
         yield f"{place}.function", function
-        return
-
-    wrapper = next((key for key in _WRAPPERS if "name" not in value and isinstance(value.get(key), list)), None)
-    if wrapper is not None:
-        yield from _flat_definitions(value[wrapper], f"{place}.{wrapper}", levels_left - 1)
     else:
-        yield place, value
+        # An object with a `name` is a definition and wraps no list.
+        wrapper = next((key for key in _WRAPPERS if "name" not in value and isinstance(value.get(key), list)), None)
+        if wrapper is None:
+            yield place, value
+        else:
+            yield from _flat_definitions(value[wrapper], f"{place}.{wrapper}", levels_left - 1)
 
 
 def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:

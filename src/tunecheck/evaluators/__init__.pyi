@@ -1,7 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ._calls import FAULTS as FAULTS, CallEvaluator as CallEvaluator
-from ._judges.answer import AnswerForm as AnswerForm, ResolvedOutput as ResolvedOutput, shorten_reply as shorten_reply
+from ._judges.answer import AnswerForm as AnswerForm, ResolvedOutput as ResolvedOutput
 from ._judges.asking import (
     JudgeClient as JudgeClient,
     JudgeLoop as JudgeLoop,

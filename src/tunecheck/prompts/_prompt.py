@@ -153,6 +153,10 @@ class Prompt:
     of each declared property. `parameters`: the parameters of a request besides the messages. `written_parameters`:
     the same with unresolved references to the environment; `secrets` masks their values. `notes`: remarks for the user.
     `extra`: the checked `judge:` section. `digest`: a hash, equal for prompts that render equally.
+
+    `model_definition()` returns the model configuration as a definition for `tunecheck.endpoints.load_endpoint`, or
+    None if the prompt has no configuration. References to the environment stay unresolved. It raises PromptError if the
+    configuration is of an unknown type or incomplete.
     """
 
     name: str
@@ -165,9 +169,9 @@ class Prompt:
     notes: Sequence[str]
     extra: Mapping[str, JSON]
     digest: str
+    model_definition: Callable[[], dict[str, JSON] | None]
     _file: PromptFile
     _template: Template
-    _definition: Callable[[], dict[str, JSON] | None]
 
     @property
     def path(self) -> Path | None:
@@ -197,16 +201,6 @@ class Prompt:
             PromptRenderError: the template fails on these values.
         """
         return self._template.render(self._bound(values))
-
-    def model_definition(self) -> dict[str, JSON] | None:
-        """Return the model configuration as a definition for `tunecheck.endpoints.load_endpoint`.
-
-        Return None if the prompt has no configuration. References to the environment stay unresolved.
-
-        Raises:
-            PromptError: the configuration is of an unknown type or incomplete.
-        """
-        return self._definition()
 
     def _bound(self, values: Mapping[str, object]) -> dict[str, JSON]:
         """Return the value of each input for the template: the given one, or else the default.

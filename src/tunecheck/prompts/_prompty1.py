@@ -94,7 +94,7 @@ def read_prompty1(file: prompt.PromptFile) -> prompt.Prompt:
         digest=prompt.digest("prompty1", file, inputs, images, secrets),
         _file=file,
         _template=template,
-        _definition=functools.partial(_definition, front),
+        model_definition=functools.partial(_definition, front),
     )
 
 

@@ -341,7 +341,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
         digest=prompt.digest("prompty2", file, inputs, {}, secrets),
         _file=file,
         _template=template,
-        _definition=functools.partial(_definition, front),
+        model_definition=functools.partial(_definition, front),
     )
 
 

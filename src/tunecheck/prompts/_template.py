@@ -31,7 +31,7 @@ from jinja2.visitor import NodeTransformer
 
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, suggest_names
+from tunecheck._messages import clean
 
 # -- texts that know which of their parts come from the template
 
@@ -258,12 +258,7 @@ class Template:
             code = environment.compile(_Rewriter().visit(tree))
         except TemplateSyntaxError as error:
             problem = (error.message or "not a template").removesuffix(".")
-            # Jinja's message about a name that it does not know: "No filter named 'uper'."
-            start, _, name = problem.partition(" named ")
-            known = {"No filter": environment.filters, "No test": environment.tests}.get(start, {})
-            # Names with a space belong to Tunecheck's own filters, which no template can use.
-            hint = suggest_names(name.strip("'"), (filter_name for filter_name in known if " " not in filter_name))
-            raise PromptError(f"{line_place(error.lineno)}: {clean(problem, 300)}{hint}") from None
+            raise PromptError(f"{line_place(error.lineno)}: {clean(problem, 300)}") from None
         except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
             # Python's compiler refuses too many nested blocks and very large numbers.
             raise PromptError(f"{line_place(1)}: the template cannot be compiled: {_reason(error)}") from None

@@ -38,7 +38,7 @@ import msgspec
 from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, canonical, dumps, plain, text_or_json
-from tunecheck._messages import clean, did_you_mean
+from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import kind_of
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import check
@@ -289,15 +289,6 @@ class JudgeAnswer:
     score: float | None
     written_score: JSON
     reason: str | None
-
-
-def shorten_reply(text: str) -> str:
-    """Return the beginning and end of a reply on one line, for an error."""
-    head, tail = 240, 80
-    line = clean(text[: 4 * head], head)
-    if len(text) <= head:
-        return line
-    return f"{line} [{len(text):,} characters] …{clean(text[-tail:], tail)}"
 
 
 class AnswerForm:

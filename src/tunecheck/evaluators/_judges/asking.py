@@ -32,17 +32,12 @@ from tunecheck._errors import ConfigurationError, EndpointError
 from tunecheck._faults import CUT_OFF, refuses, repeats_itself
 from tunecheck._json import JSON, text_or_json
 from tunecheck._loops import LoopThread
+from tunecheck._messages import clean, cut_middle
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
-from tunecheck.evaluators._judges.answer import (
-    AnswerForm,
-    JudgeAnswer,
-    JudgementError,
-    JudgeRefusalError,
-    shorten_reply,
-)
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError
 from tunecheck.pipeline._row_causes import reply_cause
 from tunecheck.prompts._front_matter import Combine, Name
 from tunecheck.prompts._prompt import AZURE, OPENAI, OPENAI_URL, definition_of
@@ -198,6 +193,7 @@ def _secret(text: str) -> Secret:
 
 _MOST_REPEATED = 4_000
 """Maximum number of characters of an unreadable reply in the request for its repair."""
+_MOST_SHOWN = 320  # characters of a reply in an error
 
 _CLOSING_S = 5.0  # seconds to wait for the end of a judge's thread
 
@@ -240,7 +236,7 @@ class JudgeClient:
         text = first.text or ""
         # A model that declined is not asked again.
         if refuses(text):
-            refusal = f"the judge refused to judge this row (change its prompt or model): {shorten_reply(text)}"
+            refusal = f"the judge refused to judge this row (change its prompt or model): {_shown(text)}"
             raise _with_cause(JudgeRefusalError(refusal), first, "refusal")
 
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
@@ -250,7 +246,7 @@ class JudgeClient:
 
         error = JudgementError(
             f"the judge's reply cannot be read: {problem} (when asked again: {second_problem}); "
-            f"change its prompt, parameters or model; the first reply is: {shorten_reply(text) or '(nothing)'}"
+            f"change its prompt, parameters or model; the first reply is: {_shown(text) or '(nothing)'}"
         )
         raise _with_cause(error, second, reply_cause(second.columns()))
 
@@ -285,6 +281,11 @@ class JudgeClient:
         if not text.strip():
             return [request]
         return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, request]
+
+
+def _shown(text: str) -> str:
+    """Return a reply as one line for an error, without its middle if it is long."""
+    return cut_middle(clean(text, len(text) + 1), _MOST_SHOWN)
 
 
 def _with_cause(error: JudgementError, reply: Completion, cause: str) -> JudgementError:
