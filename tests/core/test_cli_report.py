@@ -11,6 +11,7 @@ from tests.tables import cases
 
 from tunecheck import BleuScoreEvaluator, EvaluationResult, Run
 from tunecheck._files import Summary
+from tunecheck.cli import Options
 from tunecheck.cli._evaluate.summary import RunPage, lines_of, run_view
 from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import (
@@ -49,7 +50,7 @@ def summary(**changed: Any) -> RunPage:
     }
     counted |= {name: changed.pop(name) for name in [*changed] if name in counted and name != "notes"}
     values: dict[str, Any] = {
-        "name": "it-7",
+        "options": Options(),
         "data": "val.jsonl",
         "source": "endpoint prod",
         "result": EvaluationResult(Run(Path("eval_results/it-7")), Summary(**counted), [], Tally()),

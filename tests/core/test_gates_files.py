@@ -11,6 +11,7 @@ from tests.cli_parts import Said, call, here, outside_code, replay, rows, worksp
 
 from tunecheck import EvaluationResult, Run
 from tunecheck._files import Summary
+from tunecheck.cli import Options
 from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import FailureGroup, Failures
@@ -29,7 +30,7 @@ def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: F
     declared = {text: EvaluatorEntry()}
     counted: dict[str, Any] = {"rows": 10, "failed_rows": errors, "simulated": False, "usage": {}, "notes": []}
     result = EvaluationResult(Run(Path(text)), Summary(metrics=metrics, by={}, **counted), [], Tally())
-    return RunPage(text, text, text, result, declared, failures, gates, [text])
+    return RunPage(Options(), text, text, result, declared, failures, gates, [text])
 
 
 def junit_xml(summary: RunPage) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import permutations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tunecheck._errors import PluginError, TunecheckError
@@ -82,6 +83,11 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
     def of_score(cls, options: ScoreOptions) -> Self:
         """Return the options of a `score` as those of an `evaluate`; options that a `score` lacks have no value."""
         return cls(**{field.name: getattr(options, field.name) for field in fields(options)})
+
+    @property
+    def endpoint_name(self) -> str:
+        """The name of the run's endpoint: `big` for `endpoints/big.yaml`; empty without `--endpoint`."""
+        return Path(self.endpoint or "").stem
 
     def over(self, lower: Self) -> Self:
         """Return these options, completed from lower ones.

@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from msgspec import structs
 
@@ -116,15 +116,19 @@ _SCORING_OPTIONS = ("workers", "evaluator_timeout", "group_by", "cluster", "prim
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A prepared run. `source` is None if the recorded answers of the run `recorded` are judged.
+    """A prepared run.
+
+    `source` has the rows: a data set, or a run whose recorded answers are judged. `endpoint` is None if it calls none.
+    `label` names the source of the answers for users. `simulated`: they come from no real model.
 
     `evaluators` are objects by name. `config` has their column mappings by evaluator or `default`. `gates` are those of
     `--fail-under`, and `base` is the run of `--no-worse-than` or `--better-than`, if any.
     """
 
     options: Options
-    source: AnswerSource | None
-    recorded: Run | None
+    source: Dataset | Run
+    endpoint: Endpoint | None
+    label: str
     evaluators: Mapping[str, object]
     config: Mapping[str, Mapping[str, JSON]]
     gates: tuple[Gate, ...]
@@ -137,20 +141,12 @@ class PreparedRun:
         """Return True if a gate affects the exit code."""
         return bool(self.gates) or self.options.max_error_rate is not None or self.options.against is not None
 
-    @property
-    def label(self) -> str:
-        """Return the name of the answers' source for users."""
-        if self.source is not None:
-            return self.source.label
-        assert self.recorded is not None
-        return f"recorded answers of {self.recorded.id}"
-
     def remarks(self) -> list[str]:
         """Return remarks about options without effect and other surprises."""
-        source = self.source
+        columns = self.source.scan().columns if isinstance(self.source, Dataset) else ()
         remarks = []
 
-        if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
+        if self.simulated and self.options.endpoint is None and "response" in columns:
             remarks.append("the data has a column 'response': to score its answers, add --response-column response")
         if self.options.seed is not None and not (self.simulated or self.options.until_decided):
             remarks.append(f"--seed has no effect, because {self.label} is not simulated")
@@ -163,28 +159,26 @@ class PreparedRun:
         from tunecheck.evaluation._evaluate import evaluate, score
 
         options = self.options
-        if self.source is not None:
-            on = _runs_elsewhere(options, self.source.dataset, self.trust)
-            arguments = {"reuse": options.reuse, "on": on, **self._until_decided()}
-            run = partial(evaluation.result_or_unanswered, evaluate, **arguments)
-            return self._start_on_data(run, self.source)
+        if isinstance(self.source, Run):
+            return self._start(partial(score, self.source.folder, evaluation_name=options.name), self.label)
 
-        assert self.recorded is not None
-        return self._start(partial(score, self.recorded.folder, evaluation_name=options.name), self.label)
+        on = _runs_elsewhere(options, self.source, self.trust)
+        arguments = {"reuse": options.reuse, "on": on, **self._until_decided()}
+        return self._start_on_data(partial(evaluation.result_or_unanswered, evaluate, **arguments))
 
     def execution(self) -> evaluation.Execution:
         """Return the prepared execution of a run on a data set."""
-        assert self.source is not None
-        return self._start_on_data(evaluation.prepare_run, self.source)
+        return self._start_on_data(evaluation.prepare_run)
 
-    def _start_on_data(self, run: Callable[..., R], source: AnswerSource) -> R:
+    def _start_on_data(self, run: Callable[..., R]) -> R:
         """Call `run` with the data, the target, the run's name, the number of trials and all settings.
 
         Without `--name`, a run of the data `val` and the endpoint `my-endpoint` is called `val-my-endpoint`.
         """
-        options, data = self.options, source.dataset
-        name = options.name or (f"{data.name}-{endpoint_name(options)}" if options.endpoint else None)
-        on_data = partial(run, data=data, target=source.endpoint, repeat=options.repeat or 1, evaluation_name=name)
+        options, data = self.options, self.source
+        assert isinstance(data, Dataset)
+        name = options.name or (f"{data.name}-{options.endpoint_name}" if options.endpoint else None)
+        on_data = partial(run, data=data, target=self.endpoint, repeat=options.repeat or 1, evaluation_name=name)
         return self._start(on_data, data.name)
 
     def _start(self, run: Callable[..., R], title: str) -> R:
@@ -288,12 +282,7 @@ def each_endpoint(options: Options) -> list[Options]:
 
     # `--name nightly` becomes `nightly-iteration-6` and `nightly-iteration-7`; without --name, the name stays None.
     runs = [replace(options, endpoint=name) for name in parse_names(given, "--endpoint")]
-    return [replace(run, name=run.name and f"{run.name}-{endpoint_name(run)}") for run in runs]
-
-
-def endpoint_name(options: Options) -> str:
-    """Return the name of a run's endpoint: `big` for `endpoints/big.yaml`; empty without `--endpoint`."""
-    return Path(options.endpoint or "").stem
+    return [replace(run, name=run.name and f"{run.name}-{run.endpoint_name}") for run in runs]
 
 
 def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedRun:
@@ -336,15 +325,13 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
     from tunecheck.cli._baseline import read_base  # heavy, and most runs have no such gate
 
     options, source = prepared.options, prepared.source
-    if source is None:
-        assert prepared.recorded is not None
-        rows: results.AboutToRun | Run = prepared.recorded
-    else:
-        dataset = source.dataset
-        layers = [dataset.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
+    if isinstance(source, Dataset):
+        layers = [source.defaults.column_mapping, *(layer["column_mapping"] for layer in prepared.config.values())]
         # Only recorded answers are in columns that a mapping names.
-        mapping = [layer for layer in layers if isinstance(layer, Mapping)] if source.endpoint is None else None
-        rows = results.AboutToRun(dataset, mapping, options.cluster, options.primary)
+        mapping = [layer for layer in layers if isinstance(layer, Mapping)] if prepared.endpoint is None else None
+        rows: results.AboutToRun | Run = results.AboutToRun(source, mapping, options.cluster, options.primary)
+    else:
+        rows = source
 
     base = read_base(options, prepared.gates, prepared.evaluators, rows)
     # The recorded option names the base by a name that `--resume` still finds.
@@ -365,16 +352,15 @@ def require_allow_simulated(options: Options) -> None:
 
 def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     """Prepare a run that sends a data set's rows to the chosen source of answers."""
-    source = choose_source(options, dataset, trust)
+    dataset, endpoint, label = choose_source(options, dataset, trust)
 
     # The data's evaluators are trusted only as far as its files. Errors name the first file: the sidecar, here.
-    names = options.evaluators or source.dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
+    names = options.evaluators or dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
 
-    _prices(options).give(source.endpoint)
-    config = _config(options, names)
-    # None: no recorded run, because the source gives the answers.
-    return PreparedRun(options, source, None, evaluators, config, gates, source.simulated, trust)
+    _prices(options).give(endpoint)
+    simulated = endpoint is not None and endpoint.simulated
+    return PreparedRun(options, dataset, endpoint, label, evaluators, _config(options, names), gates, simulated, trust)
 
 
 def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
@@ -393,7 +379,8 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> P
 
     names = options.evaluators or []
     evaluators = _evaluators(options, names, trust, trust)
-    return PreparedRun(options, None, run, evaluators, _config(options, names), gates, manifest.simulated, trust)
+    label, config = f"recorded answers of {run.id}", _config(options, names)
+    return PreparedRun(options, run, None, label, evaluators, config, gates, manifest.simulated, trust)
 
 
 def _prices(options: ModelOptions) -> Prices:
@@ -467,30 +454,17 @@ _OF_CONVERSATIONS = {"turns", "involved_classes"}
 """Columns that only conversations with simulators have."""
 
 
-@dataclass(frozen=True)
-class AnswerSource:
-    """The source of the answers. If a column has the answers, `dataset` maps `response` to it and declares no target.
-
-    `label` is for users. `chosen` is False if no source was chosen and the simulated endpoint answers.
-    """
-
-    dataset: Dataset
-    endpoint: Endpoint | None
-    label: str
-    chosen: bool = True
-
-    @property
-    def simulated(self) -> bool:
-        """True if the answers come from no real model."""
-        return self.endpoint is not None and self.endpoint.simulated
+AnswerSource: TypeAlias = "tuple[Dataset, Endpoint | None, str]"
+"""The data, the endpoint that answers (None if a column has the answers), and the source's name for users."""
 
 
 def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
     """Return the source of answers: a column that an option or the mapping names, else an endpoint.
 
-    The endpoint is that of the command, else of the data, else the simulated one. The source's data set has the
-    command's settings of conversations; if its rows are conversations without a target, it gets the target
-    `conversation` and, without evaluators, `multi_turn_state`.
+    The endpoint is that of the command, else of the data, else the simulated one. With `--response-column`, the
+    returned data set maps `response` to the column and declares no target. With an endpoint, it has the command's
+    settings of conversations; if its rows are conversations without a target, it gets the target `conversation` and,
+    without evaluators, `multi_turn_state`.
 
     Raises:
         ConfigurationError: the options name two sources, or no such column or endpoint exists.
@@ -507,7 +481,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
             advice = "leave --endpoint out, or score its answers with --mapping response='${target.response}'"
             raise ConfigurationError(f"--endpoint has no effect, because `response` is mapped to {response}: {advice}")
         _refuse_trials(options, f"the mapping response={response}")
-        return AnswerSource(dataset, None, f"column {'.'.join(map(str, reference.steps))}")
+        return dataset, None, f"column {'.'.join(map(str, reference.steps))}"
 
     # A driver, such as `conversation`, is no endpoint: it asks one.
     named = options.endpoint or (None if evaluation.is_driver(dataset.defaults.target) else dataset.defaults.target)
@@ -524,7 +498,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         evaluators = defaults.evaluators or ["multi_turn_state"]
         dataset = dataset.with_defaults(structs.replace(defaults, target="conversation", evaluators=evaluators))
 
-    return AnswerSource(dataset, endpoint, label, chosen=named is not None)
+    return dataset, endpoint, label
 
 
 def _refuse_trials(options: Options, source: str) -> None:
@@ -556,4 +530,4 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     quote = '"' if "'" in column else "'"
     mapping = {**dataset.defaults.column_mapping, "response": f"${{data[{quote}{column}{quote}]}}"}
     defaults = structs.replace(dataset.defaults, target=None, column_mapping=mapping)
-    return AnswerSource(dataset.with_defaults(defaults), None, f"column {column}")
+    return dataset.with_defaults(defaults), None, f"column {column}"

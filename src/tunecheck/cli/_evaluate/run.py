@@ -15,15 +15,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from tunecheck import comparison, plugins, results, views
+from tunecheck import comparison, plugins, views
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, plural
+from tunecheck._messages import clean
 from tunecheck.cli._console import print_json, print_path, print_result, until_pipe_closes, write_output
 from tunecheck.cli._evaluate import prepared_run
 from tunecheck.cli._evaluate.options import Addition, AfterRun, Options, own_options
@@ -42,26 +42,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 10
 """The most rows in progress that a note names."""
-
-
-@dataclass(frozen=True)
-class _EndedRun:
-    """A finished run, with the data for its output and exit code."""
-
-    prepared: prepared_run.PreparedRun
-    page: RunPage
-    additions: Sequence[Addition]
-
-    def code(self, noun: str) -> int:
-        """Return the exit code: failed if every row failed, else by the gates; messages call a row `noun`."""
-        if every_row_failed(self.page.result, noun):
-            return FAILED
-        codes = {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}
-        return codes[end_of(self.page.gates, self.prepared.options.undecided)]
-
-    def screen(self) -> results.FirstScreen:
-        """Return the first screen of the run: three sentences and a table."""
-        return results.first_screen(Run(self.page.result.run_dir), self.prepared.options.place, self.page.failures)
 
 
 def run_command(given: Options, invocation: Invocation) -> int:
@@ -85,19 +65,26 @@ def run_command(given: Options, invocation: Invocation) -> int:
             _show_estimate(prepared)
         return DONE
 
-    ended = [_run_prepared(prepared, invocation) for prepared in prepared_runs]
+    pages = [_run_prepared(prepared, invocation) for prepared in prepared_runs]
     with until_pipe_closes():
-        _show(ended)
+        _show(pages)
 
-    for addition in (addition for run in ended for addition in run.additions):
+    for addition in (addition for page in pages for addition in page.additions):
         if addition.failure is not None:
             raise addition.failure
 
-    codes = {run.code("row" if len(ended) == 1 else f"row of {run.page.name}") for run in ended}
+    codes = {_exit_code(page, "row" if len(pages) == 1 else f"row of {page.name}") for page in pages}
     return next(code for code in (FAILED, NOT_MET, UNDECIDED, DONE) if code in codes)
 
 
-def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) -> _EndedRun:
+def _exit_code(page: RunPage, noun: str) -> int:
+    """Return the exit code: failed if every row failed, else by the gates; messages call a row `noun`."""
+    if every_row_failed(page.result, noun):
+        return FAILED
+    return {"met": DONE, "not met": NOT_MET, "undecided": UNDECIDED}[end_of(page.gates, page.options.undecided)]
+
+
+def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) -> RunPage:
     """Do a prepared run, let plug-ins act before and after it, and write the output files that its options name."""
     options = prepared.options
     # `before_run` refuses a wrong destination before the first call, and returns what to do with the finished run.
@@ -119,7 +106,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     if options.markdown is not None:
         write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
 
-    return _EndedRun(prepared, page, [_addition(origin, finish, Run(result.run_dir)) for origin, finish in after])
+    return replace(page, additions=[_addition(origin, finish, Run(result.run_dir)) for origin, finish in after])
 
 
 def _addition(origin: plugins.Candidate, finish: AfterRun, run: Run) -> Addition:
@@ -135,8 +122,8 @@ def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
 
     The list is empty if the process did not die, or no row was in flight.
     """
-    options, source = prepared.options, prepared.source
-    if options.resume is None or source is None:
+    options, dataset = prepared.options, prepared.source
+    if options.resume is None or isinstance(dataset, Run):
         return []
     from tunecheck.evaluation._rescoring import rows_in_flight
 
@@ -145,9 +132,9 @@ def _in_flight_notes(prepared: prepared_run.PreparedRun) -> list[str]:
         return []
 
     # Rows are answered in order: the first ones without an answer or a verdict were in progress.
-    endpoint = source.endpoint
+    endpoint = prepared.endpoint
     concurrency = options.concurrency or (None if endpoint is None else endpoint.concurrency) or DEFAULT_CONCURRENCY
-    row_ids = rows_in_flight(run, source.dataset, prepared.evaluators, concurrency, asked=endpoint is not None)
+    row_ids = rows_in_flight(run, dataset, prepared.evaluators, concurrency, asked=endpoint is not None)
 
     if not row_ids:
         return []
@@ -161,8 +148,8 @@ def _show_estimate(prepared: prepared_run.PreparedRun) -> None:
     """Print what the run would do: its source, evaluators, calls, cost, and the power of its gate."""
     from tunecheck.cli._evaluate.dry_run import RunEstimate, estimate
 
-    recorded = prepared.recorded
-    estimated = estimate(prepared.execution()) if recorded is None else RunEstimate(rows=len(recorded.rows()))
+    source = prepared.source
+    estimated = RunEstimate(rows=len(source.rows())) if isinstance(source, Run) else estimate(prepared.execution())
 
     if prepared.options.json:
         powers: list[JSON] = [] if prepared.base is None else [power.to_json() for power in prepared.base.power]
@@ -186,24 +173,22 @@ def _power_lines(prepared: prepared_run.PreparedRun) -> list[str]:
 
 def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult, begun: float) -> RunPage:
     """Return the content of a finished run's page; the run began at this time by time.monotonic()."""
-    run = Run(result.run_dir)
+    run, source = Run(result.run_dir), prepared.source
     manifest = run.manifest()
-    evaluators, dataset = manifest.evaluators, None if prepared.source is None else prepared.source.dataset
+    evaluators = manifest.evaluators
 
     judges = comparison.corrections(run) if any(entry.judge for entry in evaluators.values()) else {}
     gates, gate_notes = _check_gates(prepared, result, evaluators, judges) if prepared.is_gated else ([], [])
 
     return RunPage(
-        name=run.id,
-        data=str(dataset.path or dataset.name) if dataset is not None else (manifest.dataset.path or "recorded rows"),
+        options=prepared.options,
+        data=(manifest.dataset.path or "recorded rows") if isinstance(source, Run) else str(source.path or source.name),
         source=prepared.label,
         result=result,
         evaluators=evaluators,
         failures=read_failures(result.rows, primaries_with_pass_rate(evaluators, result.metrics)),
         gates=gates,
         notes=[*result.notes, *prepared.remarks(), *gate_notes],
-        reused=_reuse_text(prepared.options, result.reused),
-        undecided=prepared.options.undecided,
         judges=judges,
         seconds=time.monotonic() - begun,
     )
@@ -231,35 +216,22 @@ def _check_gates(
     return [*outcomes, *compared, errors], notes
 
 
-def _reuse_text(options: Options, counts: Mapping[str, int]) -> str:
-    """Return how many recorded answers and verdicts were reused, such as `5 answers and 12 verdicts reused`.
-
-    `counts` has their number by kind: `{"answers": 5, "verdicts": 12}`. Return "" if the number is 0 and no option
-    asked for reuse.
-    """
-    reused = " and ".join(plural(count, kind.removesuffix("s")) for kind, count in counts.items() if count)
-    if not reused and options.resume is None and options.reuse is None:
-        return ""
-    return f"{reused or 'nothing'} reused"
-
-
-def _show(runs: Sequence[_EndedRun]) -> None:
+def _show(pages: Sequence[RunPage]) -> None:
     """Print finished runs as their options say: as JSON, as folders, side by side, or each as a page."""
-    options = runs[0].prepared.options
+    options = pages[0].options
     if options.json:
-        facts: list[JSON] = [_as_json(run) for run in runs]
-        print_json(facts if len(runs) > 1 else facts[0])
-    elif len(runs) > 1 and not (options.quiet or options.details):
-        columns = [(prepared_run.endpoint_name(run.prepared.options), run.page, run.screen()) for run in runs]
-        print_result(side_by_side(columns))
+        facts: list[JSON] = [_as_json(page) for page in pages]
+        print_json(facts if len(pages) > 1 else facts[0])
+    elif len(pages) > 1 and not (options.quiet or options.details):
+        print_result(side_by_side(pages))
     else:
-        for run in runs:
+        for page in pages:
             if options.quiet:
-                print_path(run.page.folder)
-                _warn(run.page)
+                print_path(page.folder)
+                _warn(page)
             else:
-                print_result(short_view(run.page, run.screen(), details=options.details))
-                for line in (line for addition in run.additions for line in addition.lines):
+                print_result(short_view(page))
+                for line in (line for addition in page.additions for line in addition.lines):
                     print(line)
 
 
@@ -274,10 +246,10 @@ def _warn(page: RunPage) -> None:
             print(f"gate {outcome.end}: {clean(outcome.told, 800)}", file=sys.stderr)
 
 
-def _as_json(run: _EndedRun) -> dict[str, JSON]:
+def _as_json(page: RunPage) -> dict[str, JSON]:
     """Return a finished run as the JSON object that `--json` prints."""
-    page, result = run.page, run.page.result
-    added = {key: fact for addition in run.additions for key, fact in addition.facts.items()}
+    result = page.result
+    added = {key: fact for addition in page.additions for key, fact in addition.facts.items()}
     by = {column: {value: dict(own) for value, own in groups.items()} for column, groups in result.by_group.items()}
 
     return {

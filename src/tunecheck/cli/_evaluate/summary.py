@@ -28,14 +28,15 @@ from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, whole_number
 from tunecheck._messages import clean, command_line, plural
-from tunecheck.cli._gates import End, GateOutcome, Groups, Metrics, end_of
+from tunecheck.cli._gates import End, GateOutcome, Metrics, end_of
 from tunecheck.pipeline._costs import cost_text
 from tunecheck.pipeline._finished_rows import PASS_RATE, REPEATED, FailureGroup, Failures
-from tunecheck.runs._store import stopped_text
+from tunecheck.runs._store import Run, stopped_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tunecheck.cli._evaluate.options import Addition, Options
     from tunecheck.comparison._judged import Correction
     from tunecheck.evaluation._ending import EvaluationResult
     from tunecheck.statistics._results import Estimate
@@ -58,7 +59,7 @@ _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
 class RunPage:
     """The content of a run's page."""
 
-    name: str
+    options: Options
     data: str
     source: str
     result: EvaluationResult
@@ -66,14 +67,33 @@ class RunPage:
     failures: Failures
     gates: Sequence[GateOutcome]
     notes: Sequence[str]
-    reused: str = ""
-    """Text on the reused answers and verdicts."""
-    undecided: str | None = None
-    """The effect of an undecided gate: `fail`, `pass`, or None for undecided."""
     judges: Mapping[str, Correction] = field(default_factory=dict)
     """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
+    additions: Sequence[Addition] = ()
+    """The results of plug-ins' options."""
+
+    @property
+    def name(self) -> str:
+        """The run's id."""
+        return self.result.run_dir.name
+
+    @property
+    def screen(self) -> results.FirstScreen:
+        """The first screen of the run, read from its folder: three sentences and a table."""
+        return results.first_screen(Run(self.result.run_dir), self.options.place, self.failures)
+
+    @property
+    def reused(self) -> str:
+        """Text on the reused answers and verdicts, such as `5 answers and 12 verdicts reused`.
+
+        It is empty if nothing was reused and no option asked for reuse.
+        """
+        counts = [plural(count, kind.removesuffix("s")) for kind, count in self.result.reused.items() if count]
+        if not counts and self.options.resume is None and self.options.reuse is None:
+            return ""
+        return f"{' and '.join(counts) or 'nothing'} reused"
 
     @property
     def folder(self) -> str:
@@ -86,16 +106,6 @@ class RunPage:
         return plural(self.result.row_count, results.unit_of(self.result.metrics))
 
     @property
-    def groups(self) -> Groups:
-        """Metrics by group, `{column: {value: metrics}}`, without the kinds of rows."""
-        return {column: values for column, values in self.result.by_group.items() if column != "row_kind"}
-
-    @property
-    def kinds(self) -> Mapping[str, Metrics]:
-        """Metrics of the kinds of rows, `call` and `answer`, if rows have a ground truth."""
-        return self.result.by_group.get("row_kind", {})
-
-    @property
     def stopped(self) -> str:
         """Text on the decision of a run that stopped early."""
         return stopped_text(self.result.decision)
@@ -103,20 +113,21 @@ class RunPage:
 
 def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views.View:
     """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
-    end = end_of(page.gates, page.undecided) if page.gates else None
+    end = end_of(page.gates, page.options.undecided) if page.gates else None
     title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
 
     parts = [*_parts(page, intervals)]
     return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], _facts(page))
 
 
-def short_view(page: RunPage, screen: results.FirstScreen, *, details: bool = False) -> views.View:
-    """Return the page that a command prints: three sentences and a table; with `details`, the whole page."""
+def short_view(page: RunPage) -> views.View:
+    """Return the page that a command prints: three sentences and a table; with `--details`, the whole page."""
+    screen = page.screen
     passed, *others = screen.sentences
     verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
     sentences = views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
 
-    if details:
+    if page.options.details:
         return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
 
     gates = [_gates(page.gates)] if page.gates else []
@@ -139,7 +150,7 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
 
     For example `gate NOT met: required match >= 80%, found 67.4% (and 1 more gate)`.
     """
-    end = end_of(page.gates, page.undecided)
+    end = end_of(page.gates, page.options.undecided)
     verdict, style = _VERDICTS[end]
 
     unmet = [gate for gate in page.gates if not gate.met]
@@ -157,16 +168,15 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
     return f"{verdict}: required {clean(unmet[0].required_text, 100)}, found {unmet[0].found_text}{more}", style
 
 
-def side_by_side(runs: Sequence[tuple[str, RunPage, results.FirstScreen]]) -> views.View:
+def side_by_side(pages: Sequence[RunPage]) -> views.View:
     """Return the page of several runs, each with the name of its endpoint.
 
     It has three sentences and a table of all runs, then the tables by group, the gates and the folders.
     """
-    # From a tuple for each run to a list of each part.
-    names, pages, screens = ([*column] for column in zip(*runs, strict=True))
+    names, screens = [page.options.endpoint_name for page in pages], [page.screen for page in pages]
     by_label = _cells_by_label(pages, screens)
     primary = next(iter(by_label), "")
-    cells = by_label.get(primary, [""] * len(runs))
+    cells = by_label.get(primary, [""] * len(pages))
     passed = [_passed_text(name, page, cell) for name, page, cell in zip(names, pages, cells, strict=True)]
 
     failed = [sum(group.rows for group in page.failures.causes.values()) for page in pages]
@@ -289,7 +299,7 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
 
     `intervals` has the text of each evaluator's interval by name. A column shows them next to the main figures.
     """
-    kinds = dict(sorted(page.kinds.items(), reverse=True))  # calls before answers
+    kinds = dict(sorted(page.result.by_group.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
         kinds = {}
 
@@ -324,7 +334,8 @@ def corrected_text(rate: Estimate) -> str:
 
 def _group_tables(page: RunPage, title: str = "") -> Iterator[views.Table]:
     """Yield a table of the main figures for each grouping column, by value; the most frequent value first."""
-    for column, values in page.groups.items():
+    by_column = {column: values for column, values in page.result.by_group.items() if column != "row_kind"}
+    for column, values in by_column.items():
         counts = {value: whole_number(metrics.get("row_count")) or 0 for value, metrics in values.items()}
         ordered = sorted(values.items(), key=lambda item: -counts[item[0]])
 
@@ -447,7 +458,7 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
     for outcome in page.gates:
         problem: views.CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
-            problem = "skipped" if page.undecided == "pass" else "error"
+            problem = "skipped" if page.options.undecided == "pass" else "error"
 
         yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
 
