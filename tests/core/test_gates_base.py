@@ -195,7 +195,7 @@ def test_the_command_names_the_metric_that_decides(tunecheck: Tunecheck) -> None
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
     gates = [parse_gate("a.b.x>=1"), parse_gate("a.b>=1"), parse_gate("c[call]>=1")]
-    assert gated_metrics(gates, ["a", "a.b", "c", "d"], []) == {"a.b": "a.b", "c[call]": "c"}
+    assert gated_metrics(gates, ["a", "a.b", "c", "d"], []) == {"a.b": "a.b", "c[row_kind=call]": "c"}
     assert gated_metrics([], ["a"], []) == {}
 
 

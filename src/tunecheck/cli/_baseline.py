@@ -195,7 +195,7 @@ def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
     """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator's name.
 
-    For example `{"match[call]": "match", "rouge.f1": "rouge"}` for `match[call]>=0.8` and `rouge.f1_score>=0.4`. If a
+    For example `{"match[row_kind=call]": "match", "rouge.f1": "rouge"}` for `match[call]>=0.8` and `rouge.f1_score>=0.4`. If a
     figure is not among the `columns` of rows, such as a count, the evaluator's name replaces it.
     """
     gated: dict[str, str] = {}
@@ -205,7 +205,7 @@ def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: C
             owner = max(owners, key=len)  # an evaluator's name may begin with another one's
             candidates = (gate.metric, gate.metric.removesuffix("_score"))
             name = next((name for name in candidates if name in columns), owner)
-            gated[name if gate.group is None else f"{name}[{gate.group}]"] = owner
+            gated[name if gate.slice is None else f"{name}[{'='.join(gate.slice)}]"] = owner
     return gated
 
 

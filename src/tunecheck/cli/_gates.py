@@ -126,10 +126,12 @@ class Gate:
         return f"{self.metric}{group} {self.operator}"
 
     @property
-    def column(self) -> str | None:
-        """The grouping column of the gate; None for all rows and for kinds of rows."""
-        column, equals, _ = (self.group or "").partition("=")
-        return column if equals and column != "row_kind" else None
+    def slice(self) -> tuple[str, str] | None:
+        """The column and the value of the gate's group, such as `("row_kind", "call")`; None for all rows."""
+        if self.group is None:
+            return None
+        column, equals, value = self.group.partition("=")
+        return (column, value) if equals else ("row_kind", self.group)
 
     def check_names(self, evaluators: Collection[str]) -> None:
         """Check before the run that the gate names an evaluator and a group that exist.
@@ -194,7 +196,7 @@ class Gate:
     ) -> GateOutcome:
         """Return the outcome of the gate on a run's metrics.
 
-        `by` has the metrics of groups, by column and value. A group without `=` is a kind of rows (`row_kind`).
+        `by` has the metrics of groups, by column and value.
         `primaries` has each evaluator's declared main metric.
 
         Over all rows, the pass rate of one of the `judges` is corrected for the judge's errors; in a group it is not. A
@@ -204,9 +206,9 @@ class Gate:
             ConfigurationError: there is no such metric, or it is no number.
         """
         chosen: Metrics | None = metrics
-        if self.group is not None:
-            column, equals, wanted = self.group.partition("=")
-            chosen = by.get(column, {}).get(wanted) if equals else by.get("row_kind", {}).get(self.group)
+        if self.slice is not None:
+            column, wanted = self.slice
+            chosen = by.get(column, {}).get(wanted)
         if chosen is None:
             return GateOutcome(str(self), None, False, "no row belongs to this group")
 

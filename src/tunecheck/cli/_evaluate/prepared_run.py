@@ -294,7 +294,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
 
     # A gate such as `match[language=de]>=0.8` needs the metrics of each language.
-    grouping = [gate.column for gate in gates if gate.column is not None]
+    grouping = [gate.slice[0] for gate in gates if gate.slice is not None and gate.slice[0] != "row_kind"]
     if grouping:
         options = replace(options, group_by=list(dict.fromkeys([*(options.group_by or ()), *grouping])))
 
