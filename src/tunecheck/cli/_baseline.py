@@ -195,8 +195,9 @@ def _figures_text(metric: MetricComparison, *, is_prediction: bool) -> str:
 def gated_metrics(gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]) -> dict[str, str]:
     """Return the metrics and slices that `--fail-under` names, in order, each with its evaluator's name.
 
-    For example `{"match[row_kind=call]": "match", "rouge.f1": "rouge"}` for `match[call]>=0.8` and `rouge.f1_score>=0.4`. If a
-    figure is not among the `columns` of rows, such as a count, the evaluator's name replaces it.
+    For example `{"match[row_kind=call]": "match", "rouge.f1": "rouge"}` for `match[call]>=0.8` and
+    `rouge.f1_score>=0.4`. If a figure is not among the `columns` of rows, such as a count, the evaluator's name
+    replaces it.
     """
     gated: dict[str, str] = {}
     for gate in gates:
