@@ -87,10 +87,7 @@ def read_answer(value: JSON) -> Completion:
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
 
-    try:
-        return Completion(dumps(value).decode())
-    except TypeError as error:
-        raise UnreadableReplyError(f"the answer cannot be written as JSON: {error}") from None
+    return Completion(dumps(value).decode())
 
 
 def read_chat(reply: JSON) -> Completion:

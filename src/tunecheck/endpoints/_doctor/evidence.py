@@ -210,10 +210,6 @@ class DoctorAnswer:
         return self.completion.raw_text or self.text
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.raw_text or self.completion.reasoning or self.completion.tool_calls)
-
-    @property
     def ended_by_length(self) -> bool:
         return self.completion.finish_reason in CUT_OFF
 
