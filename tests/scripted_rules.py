@@ -320,8 +320,8 @@ class ScriptedServer(ModelServer):
         super().__init__(source)
         self._scripted = source
 
-    def counts(self) -> dict[str, JSON]:
-        return {**super().counts(), **self._scripted.health()}
+    def health(self) -> dict[str, JSON]:
+        return {**super().health(), **self._scripted.health()}
 
     async def completion(self, request: web.Request, question: Asked) -> tuple[Completion, dict[str, str]]:
         server = self._scripted.script.server

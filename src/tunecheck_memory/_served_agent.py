@@ -92,14 +92,9 @@ class NoteAgent(Service):
         self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the routes in `paths` and the health checks."""
+        """Add the routes in `paths`."""
         self._middleware = middleware
         app.add_routes([web.post(path, self._reply_once) for path in self.paths.split(", ")])
-        app.add_routes([web.get(path, self._health) for path in ("/", "/health")])
-
-    async def _health(self, _: web.Request) -> web.Response:
-        """Answer a health check with the counts of requests, conversations and notes."""
-        return json_reply({"status": "ok", "model": self.name, **self._middleware.counts(), **self.health()})
 
     async def _reply_once(self, request: web.Request) -> web.Response:
         """Handle a request of any route.
@@ -149,8 +144,9 @@ class NoteAgent(Service):
         return answer
 
     def health(self) -> dict[str, JSON]:
-        """Return the agent's own counts for the health check."""
-        return {"conversations": len(self._memories), "notes": sum(map(len, self._memories.values()))}
+        """Return the agent's name, and the counts of conversations and notes."""
+        counts = {"conversations": len(self._memories), "notes": sum(map(len, self._memories.values()))}
+        return {**super().health(), **counts}
 
     def _memory(self, conversation: str) -> deque[_Note]:
         """Return the notes of a conversation and mark it as used last; drop conversations beyond the limit."""

@@ -63,7 +63,7 @@ class ServedEvaluator(Service):
             self._process = pipeline.ProcessExecutor([bound], limit_s, workers=1, threads=_MOST_ROWS)
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the routes for rows and health checks to the application.
+        """Add the route for rows to the application.
 
         When the server starts, an evaluator of the user's workspace moves to its own process, if that can load it.
         """
@@ -78,13 +78,13 @@ class ServedEvaluator(Service):
         app.on_startup.append(begin)
         app.on_cleanup.append(end)
 
-        async def health(_: web.Request) -> web.Response:
-            return json_reply({"status": "ok", "evaluator": self.name, **middleware.counts()})
-
         async def evaluate(request: web.Request) -> web.Response:
             return json_reply(await self.reply(read_object(await request.read())))
 
-        app.add_routes([web.post(self.paths, evaluate), *(web.get(path, health) for path in ("/", "/health"))])
+        app.add_routes([web.post(self.paths, evaluate)])
+
+    def health(self) -> dict[str, JSON]:
+        return {"evaluator": self.name}
 
     async def reply(self, request: Mapping[str, JSON]) -> dict[str, JSON]:
         """Score the row of a request and return the reply, which has the status `Error` if a column is missing.

@@ -386,7 +386,11 @@ class Service(ABC):
 
     @abstractmethod
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the service's request handlers to the application."""
+        """Add the service's request handlers to the application; it has those of the health check already."""
+
+    def health(self) -> dict[str, JSON]:
+        """Return the service's part of a health check: its name and counts of its own."""
+        return {"model": self.name}
 
 
 def make_app(source: ChatSource | Service, options: ServerOptions | None = None) -> web.Application:
@@ -395,6 +399,11 @@ def make_app(source: ChatSource | Service, options: ServerOptions | None = None)
     # The middleware is outermost, so that refusals and errors of all handlers get the same format.
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     service = source if isinstance(source, Service) else ModelServer(source)
+
+    async def health(_: web.Request) -> web.Response:
+        return json_reply({"status": "ok", **service.health(), **middleware.counts()})
+
+    app.add_routes([web.get(path, health) for path in _OPEN_TO_ALL])
     service.add_to(app, middleware)
     return app
 
@@ -444,23 +453,15 @@ class ModelServer(Service):
         self._replies: ReplyStore[Completion] = ReplyStore()
 
     def add_to(self, app: web.Application, middleware: Middleware) -> None:
-        """Add the routes of both protocols, of the model list and of health checks."""
+        """Add the routes of both protocols and of the model list."""
         self._middleware = middleware
         # The paths of OpenAI, of Azure's newer API, and of Azure's older API, which names a deployment.
         chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
         app.add_routes([web.post(f"{prefix}/chat/completions", self.chat) for prefix in chat])
         app.add_routes([web.get(f"{prefix}/models", self.models) for prefix in chat[:2]])
 
-        app.add_routes([web.get(path, self.health) for path in ("/", "/health")])
         app.add_routes([web.post("/score", self.score)])
         app.on_cleanup.append(self.close)
-
-    async def health(self, _: web.Request) -> web.Response:
-        return json_reply({"status": "ok", "model": self.name, **self.counts()})
-
-    def counts(self) -> dict[str, JSON]:
-        """Return the counts of the health check."""
-        return self._middleware.counts()
 
     async def models(self, _: web.Request) -> web.Response:
         model = {"id": self.name, "object": "model", "created": 0, "owned_by": "tunecheck"}
