@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tunecheck_serve as local  # its names load on first use
@@ -98,9 +97,7 @@ def _service(options: ServeOptions) -> local.Service:
 
     assert options.replay is not None
     replayed = load_endpoint({"kind": "replay", "path": options.replay})
-    # Files of BFCL name their category, so the rows need not be named with --dataset.
-    dataset = options.dataset or _bfcl_dataset(Path(options.replay))
-    source = replayed if dataset is None else _rows(replayed, dataset)
+    source = replayed if options.dataset is None else _rows(replayed, options.dataset)
     return local.ModelServer(source, f"answers of {options.replay}")
 
 
@@ -120,16 +117,3 @@ def _rows(endpoint: Endpoint, dataset: str) -> local.ChatSource:
 
     opened = open_dataset(dataset)
     return local.RowAnswers(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
-
-
-def _bfcl_dataset(path: Path) -> str | None:
-    """Return the name of the data set that BFCL result files answer, or None for other files.
-
-    For example `bfcl:multi_turn_base` for the file `BFCL_v4_multi_turn_base_result.json`.
-    """
-    from tunecheck_bfcl import find_results
-
-    if not (path.is_dir() or path.name.endswith("_result.json")):
-        return None
-    files = (file for model in find_results(path).models.values() for file in model)
-    return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"

@@ -24,6 +24,7 @@ For example, the messages `user, assistant, tool` ask for turn 0, step 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tunecheck import NoAnswerError, Row
@@ -112,22 +113,18 @@ class RowAnswers(ChatSource):
         endpoint: the endpoint that answers.
         rows: the rows that can be answered. Rows from which no request can be built are skipped.
         backends: finds the simulators of conversations.
-        target: builds the request of a row; by default as in a run of the endpoint.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends) -> None:
         """Index the rows by their first message. Rows from which no request can be built are skipped.
 
-        `backends` finds the simulators of conversations. `target` builds the requests; by default, a target with this
-        endpoint.
+        `backends` finds the simulators of conversations.
         """
         self.name = endpoint.name
         self._endpoint = endpoint
         self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
 
-        target = target or EndpointTarget(endpoint)
+        target = EndpointTarget(endpoint)
         for row in rows:
             try:
                 indexed = _index_row(row, backends, target)
@@ -148,7 +145,9 @@ class RowAnswers(ChatSource):
         """
         indexed, turn, step = self._find_row(request)
         row = indexed.row
-        record = self._recorded_result(indexed)
+        record: Mapping[str, JSON] | None = None
+        with suppress(NoAnswerError):  # the file may have an answer to the row's messages
+            record = self._endpoint.recorded_result(row)
         if record is not None:
             # A single question is replayed as a conversation with one turn and one step.
             if indexed.scenario is None:
@@ -180,13 +179,6 @@ class RowAnswers(ChatSource):
         if not matches:
             raise NoAnswerError("no row of the served data set has this request's messages; send a row's own messages")
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
-
-    def _recorded_result(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
-        """Return the recorded conversation of a row, or None if the endpoint has none for this row."""
-        try:
-            return self._endpoint.recorded_result(indexed.row)
-        except NoAnswerError:
-            return None
 
 
 def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _IndexedRow:
