@@ -2,83 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from tunecheck._json import JSON
-from tunecheck.datasets._sources import as_list, as_text, kind, refuse
+from msgspec import Struct
 
-JUDGING_COLUMNS = ("free_calls", "final_state_only", "alternative_ground_truths", "ignored_state")
+from tunecheck._describe import read_as
+from tunecheck._errors import ConfigurationError
+from tunecheck.datasets._sources import refuse
 
-_READ_ONLY = "read_only"
 
+class Judging(Struct, frozen=True):
+    """The settings by which a row is judged, named as their columns.
 
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """The settings by which a row is judged.
-
-    `free` are functions that may also be called in turns without expected calls, as long as the state stays right; with
-    `reads_are_free`, all functions may. `final_state_only`: only the state after the last turn is judged.
-    `alternatives` are other ground truths; following any of them passes. `ignored` are paths in the state that are not
-    compared.
+    `free_calls` are functions that may also be called in turns without expected calls, as long as the state stays
+    right; "read_only" means all functions. `final_state_only`: only the state after the last turn is judged.
+    `alternative_ground_truths` are other ground truths; following any of them passes. `ignored_state` has paths in the
+    state that are not compared.
     """
 
-    free: frozenset[str] = frozenset()
-    reads_are_free: bool = False
+    free_calls: frozenset[str] | Literal["read_only"] = frozenset()
     final_state_only: bool = False
-    alternatives: tuple[list[list[JSON]], ...] = ()
-    ignored: tuple[str, ...] = ()
+    alternative_ground_truths: tuple[list[list[Any]], ...] = ()
+    ignored_state: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, row: Mapping[str, object], turns: int) -> Judging:
         """Read the settings from a row's columns; `turns` is the number of turns in its ground truth.
 
         Raises:
-            UnusableRowError: a column has the wrong form; the text names it.
+            UnusableRowError: a column has the wrong form; the text names it. Or an alternative ground truth has another
+                number of turns.
         """
-        free, final = row.get("free_calls"), row.get("final_state_only")
-        if final is not None and not isinstance(final, bool):
-            refuse(f"the column `final_state_only` must be true or false, not {kind(final)}")
-        if isinstance(free, str) and free != _READ_ONLY:
-            refuse(f"the column `free_calls` must be {_READ_ONLY!r} or a list of functions, not {free[:60]!r}")
+        declared = {name: row[name] for name in JUDGING_COLUMNS if row.get(name) is not None}
+        try:
+            judging = read_as(declared, cls, "the row's settings")
+        except ConfigurationError as error:
+            refuse(str(error))
 
-        reads_are_free = free == _READ_ONLY
-        return cls(
-            free=frozenset() if reads_are_free else frozenset(_texts(row, "free_calls")),
-            reads_are_free=reads_are_free,
-            final_state_only=final is True,
-            alternatives=tuple(_alternatives(row, turns)),
-            ignored=tuple(_texts(row, "ignored_state")),
-        )
+        for index, truth in enumerate(judging.alternative_ground_truths):
+            if len(truth) != turns:
+                problem = f"has {len(truth)} turns, but `ground_truth` has {turns}: give both the same number"
+                refuse(f"`alternative_ground_truths[{index}]` {problem}")
+        return judging
+
+    @property
+    def free_names(self) -> frozenset[str]:
+        """The functions in `free_calls`; empty for "read_only"."""
+        return frozenset() if self.free_calls == "read_only" else frozenset(self.free_calls)
+
+    def is_free(self, name: str) -> bool:
+        """Return True if a turn without expected calls may have a call of this function."""
+        return self.free_calls == "read_only" or name in self.free_calls
 
     def ignores(self, path: str) -> bool:
-        """Return True if `ignored` has this path in the state, or the path of an object or list around it.
+        """Return True if `ignored_state` has this path in the state, or the path of an object or list around it.
 
         `Shelf.things` ignores `Shelf.things.book` and `Shelf.things[0]`, but not `Shelf.things2`.
         """
-        return any(path == outer or path.startswith((f"{outer}.", f"{outer}[")) for outer in self.ignored)
+        return any(path == outer or path.startswith((f"{outer}.", f"{outer}[")) for outer in self.ignored_state)
 
 
-def _list(row: Mapping[str, object], column: str) -> list[JSON]:
-    """Return the list in a column, an empty one for None; raise UnusableRowError for a value of another type."""
-    value = row.get(column)
-    return [] if value is None else as_list(value, column)
-
-
-def _texts(row: Mapping[str, object], column: str) -> list[str]:
-    """Return the list of texts in a column, an empty one for None; raise UnusableRowError for any other value."""
-    return [as_text(item, f"{column}[{index}]") for index, item in enumerate(_list(row, column))]
-
-
-def _alternatives(row: Mapping[str, object], turns: int) -> Iterator[list[list[JSON]]]:
-    """Yield each alternative ground truth of a row: a list of calls for each turn.
-
-    Raises:
-        UnusableRowError: a ground truth has another form, or not as many `turns` as the row's main one.
-    """
-    for index, value in enumerate(_list(row, "alternative_ground_truths")):
-        column = f"alternative_ground_truths[{index}]"
-        truth = [as_list(turn, f"{column}[{number}]") for number, turn in enumerate(as_list(value, column))]
-        if len(truth) != turns:
-            refuse(f"`{column}` has {len(truth)} turns, but `ground_truth` has {turns}: give both the same number")
-        yield truth
+JUDGING_COLUMNS = Judging.__struct_fields__

@@ -71,7 +71,8 @@ class TurnComparison:
 
     All calls have their arguments by name. `early_changes` has the model's calls that changed the state in turns
     without expected calls, with the turn numbers from 1. `lookups` are the ground truth's calls that only look
-    something up. `results` are all results that the model got, up to the end of the turn.
+    something up. `results` are the texts that the model got up to the end of the turn, `earlier_results` those that it
+    got before the turn.
 
     Args:
         truth: the row's ground truth.
@@ -92,49 +93,39 @@ class TurnComparison:
 
     def __post_init__(self) -> None:
         """Execute the calls of the ground truth and of the model up to the failed turn on new simulators."""
-        self.turn = len(self.turns)
-
         # Each side has simulators of its own, so that one side's calls do not change the other's states.
         self._truth_backend = self.services.play(self.truth)
-        self.expected: list[Called] = []
-        self.lookups: list[Called] = []
-        self._record_expected(self.truth.turns[: self.turn])
-
-        # Turns without expected calls: a change in one of them may explain a later failure (`_early_change`).
-        idle = [turn for turn, items in enumerate(self.truth.turns[: self.turn - 1]) if not items]
-        *earlier, last = play(self.services.play(self.truth), self.turns, compared=[*idle, self.turn - 1]).turns
-
-        calls = [(number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls]
-        self.early_changes = [(number, self._by_name(called)) for number, called in calls if called.changes]
-
-        # Earlier results without their order, then those of the failed turn in order: `known_before` cuts this list.
-        self.actual = [self._by_name(called) for called in last.calls]
-        earlier_results = {called.result.text for turn in earlier for called in turn.calls}
-        self.results = [*earlier_results, *(actual.result.text for actual in self.actual)]
-
-        # For each call, `known_before` joins all earlier results.
-        if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
-            raise ValueError("the simulators' results are too large to compare: shrink the row's `initial_config`")
-
-    def _record_expected(self, turns: Sequence[Sequence[JSON]]) -> None:
-        """Execute the ground truth's calls in these turns. Record those of the last turn, and which are lookups.
-
-        Raises:
-            ValueError: the states are too large to compare after each call.
-        """
-        *earlier, last = [[call for item in turn for call in self.services.read(item).calls] for turn in turns]
-        play(self._truth_backend, earlier, compared=())
+        truth = self.truth.turns[: len(self.turns)]
+        read = self.services.read
+        *earlier_calls, last_calls = [[call for item in turn for call in read(item).calls] for turn in truth]
+        play(self._truth_backend, earlier_calls, compared=())
 
         # All data is pickled after each call, so the limit is the product of data and calls.
         player = Player(self._truth_backend)
         if player.size * sum(map(len, self.turns)) > _MOST_BYTES:
             raise ValueError("the simulators' states are too large to compare: shrink the row's `initial_config`")
 
-        for call in last:
+        self.expected: list[Called] = []
+        self.lookups: list[Called] = []
+        for call in last_calls:
             expected = self._by_name(player.call(call))
             self.expected.append(expected)
             if not expected.acted and not expected.result.error and _is_lookup(expected, player.state):
                 self.lookups.append(expected)
+
+        # Turns without expected calls: a change in one of them may explain a later failure (`_early_change`).
+        idle = [turn for turn, items in enumerate(truth[:-1]) if not items]
+        *earlier, last = play(self.services.play(self.truth), self.turns, compared=[*idle, len(self.turns) - 1]).turns
+
+        calls = [(number, called) for number, turn in enumerate(earlier, 1) for called in turn.calls]
+        self.early_changes = [(number, self._by_name(called)) for number, called in calls if called.changes]
+        self.earlier_results = {called.result.text for _, called in calls}
+        self.actual = [self._by_name(called) for called in last.calls]
+        self.results = self.earlier_results | {actual.result.text for actual in self.actual}
+
+        # `_unfounded_value` searches all earlier results for each call.
+        if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
+            raise ValueError("the simulators' results are too large to compare: shrink the row's `initial_config`")
 
     @cached_property
     def operations(self) -> Mapping[str, Operation]:
@@ -163,20 +154,13 @@ class TurnComparison:
             return False
         return True
 
-    def known_before(self, actual: Called) -> str:
-        """Return the information that the model had before this call, as one lower-case text to search in.
+    def known_at_first(self) -> str:
+        """Return the information that the model had before the turn's calls, as one lower-case text to search in.
 
         The text contains the user's messages, the functions' definitions and the results of earlier calls.
         """
-        position = next(number for number, call in enumerate(self.actual) if call is actual)
-        later_count = len(self.actual) - position  # results of this call and the later ones, which end the list
-        return self._known_before_calls + _searchable(self.results[:-later_count])
-
-    @cached_property
-    def _known_before_calls(self) -> str:
-        """The user's messages and the functions' definitions, as one lower-case text to search in."""
         user_messages = dumps(cast("JSON", self.user_messages)).decode() if self.user_messages else ""
-        return _searchable([user_messages, self.services.definitions(self._truth_backend), ""])
+        return _searchable([user_messages, self.services.definitions(self._truth_backend), *self.earlier_results])
 
     def calls_of(self, name: str) -> list[Called]:
         """Return the model's calls of this function in the failed turn."""
@@ -207,7 +191,7 @@ class TurnComparison:
         last = [call for call in self.turns[-1] if call.name != name]
         turns = [*self.turns[:-1], last]
 
-        episode = play(self.services.play(self.truth), turns, compared=[self.turn - 1])
+        episode = play(self.services.play(self.truth), turns, compared=[len(turns) - 1])
         return bool(episode.turns[-1].states == copy_state(self._truth_backend.states()))
 
 
@@ -253,18 +237,14 @@ def causes_of_calls(compared: TurnComparison) -> Iterator[Fault]:
     Unknown functions and loops are always reported, of the other causes only the first that applies. If none does, the
     differences between the calls are reported, and without differences an early change.
     """
-    yield from _unknown_function(compared)
-    yield from _loop(compared)
+    faults = [*_unknown_function(compared), *_loop(compared)]
 
     # the most informative first
-    for faults_of in (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up):
-        fault = next(faults_of(compared), None)
-        if fault is not None:
-            yield fault
-            return
+    searches = (_unfounded_value, _skipped_lookup, _needless_step, _against_state, _gave_up)
+    first = next((fault for search in searches for fault in search(compared)), None)
+    faults += [first] if first else _difference_faults(compared) or _early_change(compared)
 
-    differences = [*_difference_faults(compared)]
-    yield from differences or _early_change(compared)
+    yield from (replace(fault, turn=fault.turn or len(compared.turns)) for fault in faults)
 
 
 def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
@@ -278,7 +258,7 @@ def _unknown_function(compared: TurnComparison) -> Iterator[Fault]:
 
         fault, meant = _unknown_name(actual.call.name, compared.operations)
         if meant not in {later.call.name for later in compared.actual[position:]}:
-            yield replace(fault, turn=compared.turn)
+            yield fault
             return
 
 
@@ -311,7 +291,7 @@ def _loop(compared: TurnComparison) -> Iterator[Fault]:
         expected_count = sum(_call_text(expected.call) == call for expected in compared.expected)
         if count >= _LOOP_LENGTH and count > expected_count:
             message = f"{call} was called {count} times, each time with the same result"
-            yield Fault(code="loop", call=name, turn=compared.turn, message=message)
+            yield Fault(code="loop", call=name, message=message)
             return
 
 
@@ -323,22 +303,23 @@ def _unfounded_value(compared: TurnComparison) -> Iterator[Fault]:
     Example: the user said "flight 417", and the model called `book(flight='AA417')`. Nothing before has `aa`.
     """
     expected_results = _searchable([expected.result.text for expected in compared.expected])
-    for actual, expected in compared.attempts():
-        if _is_expected(actual, compared):
-            continue
+    known = compared.known_at_first()
+    right_calls = {id(actual): expected.call for actual, expected in compared.attempts()}
 
-        known = compared.known_before(actual)
-        for name, value in actual.call.arguments.items():
-            right = expected.call.arguments.get(name)
-            is_invented = any(_could_be_given(leaf) and not _has_source(leaf, known) for leaf in leaves(value))
-            if right == value or not is_invented:
-                continue
+    for actual in compared.actual:
+        right_call = right_calls.get(id(actual))
+        if right_call is not None and not _is_expected(actual, compared):
+            for name, value in actual.call.arguments.items():
+                right = right_call.arguments.get(name)
+                is_invented = any(_could_be_given(leaf) and not _has_source(leaf, known) for leaf in leaves(value))
+                # If the right value is in no message and no result either, the model is not to blame.
+                can_be_known = all(_has_source(leaf, known + expected_results) for leaf in leaves(right))
+                if right != value and is_invented and can_be_known:
+                    text = f"{actual.call.name}: {name} is {shown_value(value)}, which no message or result contains"
+                    place = Fault(code="unfounded_value", call=actual.call.name, path=name)
+                    yield replace(place, expected=right, actual=value, message=text)
 
-            # If the right value is in no message and no result either, the model is not to blame.
-            if all(_has_source(leaf, known + expected_results) for leaf in leaves(right)):
-                message = f"{actual.call.name}: {name} is {shown_value(value)}, which no message or result contains"
-                fault = Fault(code="unfounded_value", call=actual.call.name, path=name, turn=compared.turn)
-                yield replace(fault, expected=right, actual=value, message=message)
+        known += f"\n{_searchable([actual.result.text])}"
 
 
 def _could_be_given(value: object) -> bool:
@@ -381,7 +362,7 @@ def _skipped_lookup(compared: TurnComparison) -> Iterator[Fault]:
             if later.acted and attempts and (compared.lacks_results or not compared.got_result_of(later)):
                 actual = attempts[0].call
                 message = f"{_call_text(actual)} without {_call_text(lookup.call)}, which the ground truth calls first"
-                yield _pair_fault("skipped_lookup", compared, lookup.call, actual, message)
+                yield _pair_fault("skipped_lookup", lookup.call, actual, message)
 
 
 def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
@@ -400,7 +381,7 @@ def _needless_step(compared: TurnComparison) -> Iterator[Fault]:
     for name, actual in changing.items():
         if name not in expected_names and compared.is_right_without(name):
             message = f"{_call_text(actual.call)} was needless: without it the state would be right"
-            yield _extra_fault("needless_step", compared.turn, actual, message)
+            yield _extra_fault("needless_step", actual, message)
 
 
 def _against_state(compared: TurnComparison) -> Iterator[Fault]:
@@ -408,7 +389,7 @@ def _against_state(compared: TurnComparison) -> Iterator[Fault]:
     for actual, expected in compared.attempts():
         if compared.is_refused(actual) and expected.acted and _has_other_values(actual.call, expected.call):
             message = f"{_call_text(actual.call)} cannot be done in this state: {_error(actual)}"
-            yield _pair_fault("against_state", compared, expected.call, actual.call, message)
+            yield _pair_fault("against_state", expected.call, actual.call, message)
 
 
 def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
@@ -419,13 +400,13 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     for actual, expected in compared.attempts():
         if actual.result.error and (actual is compared.actual[-1] or _is_same_call(actual.call, expected.call)):
             message = f"{_call_text(actual.call)} failed and did not succeed later: {_error(actual)}"
-            yield _pair_fault("gave_up", compared, expected.call, actual.call, message)
+            yield _pair_fault("gave_up", expected.call, actual.call, message)
 
 
-def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield up to three differences between the calls of the model and the ground truth in the turn.
+def _difference_faults(compared: TurnComparison) -> list[Fault]:
+    """Return up to three differences between the calls of the model and the ground truth in the turn.
 
-    The calls are compared leniently. Without a difference, yield the model's further calls that changed the state.
+    The calls are compared leniently. Without a difference, return the model's further calls that changed the state.
     """
     expected = [called.call for called in compared.expected]
     match = match_calls([called.call for called in compared.actual], expected, _LENIENT)
@@ -435,29 +416,26 @@ def _difference_faults(compared: TurnComparison) -> Iterator[Fault]:
         further = [actual for actual in compared.actual if actual.acted and not _is_expected(actual, compared)]
         faults = [Fault(code="extra_call", call=actual.call.name, actual=actual.call.arguments) for actual in further]
 
-    yield from (replace(fault, turn=compared.turn) for fault in faults[:_MOST_DIFFERENCES])
+    return faults[:_MOST_DIFFERENCES]
 
 
-def _early_change(compared: TurnComparison) -> Iterator[Fault]:
-    """Yield a fault for the first call that changed the state in an earlier turn without expected calls."""
+def _early_change(compared: TurnComparison) -> list[Fault]:
+    """Return a fault for the first call that changed the state in an earlier turn without expected calls."""
     for turn, actual in compared.early_changes[:1]:
         message = f"called {_call_text(actual.call)} in a turn that asks for no call"
-        yield _extra_fault("extra_call", turn, actual, message)
+        return [replace(_extra_fault("extra_call", actual, message), turn=turn)]
+    return []
 
 
-def _extra_fault(code: str, turn: int, called: Called, message: str) -> Fault:
-    """Return the fault of a call that the ground truth does not make; its arguments are the evidence.
-
-    `turn` counts from 1.
-    """
+def _extra_fault(code: str, called: Called, message: str) -> Fault:
+    """Return the fault of a call that the ground truth does not make; its arguments are the evidence."""
     arguments: JSON = called.call.arguments
-    return Fault(code=code, call=called.call.name, turn=turn, actual=arguments, message=message)
+    return Fault(code=code, call=called.call.name, actual=arguments, message=message)
 
 
-def _pair_fault(code: str, compared: TurnComparison, expected: FunctionCall, actual: FunctionCall, text: str) -> Fault:
+def _pair_fault(code: str, expected: FunctionCall, actual: FunctionCall, text: str) -> Fault:
     """Return a fault with the message `text`, and the ground truth's and the model's call as evidence."""
-    fault = Fault(code=code, call=actual.name, turn=compared.turn, message=text)
-    return replace(fault, expected=as_value(expected), actual=as_value(actual))
+    return Fault(code=code, call=actual.name, expected=as_value(expected), actual=as_value(actual), message=text)
 
 
 def _is_expected(actual: Called, compared: TurnComparison) -> bool:

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import ClassVar, TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
@@ -109,10 +108,9 @@ def value_text(value: object, most: int = 200) -> str:
 Turn: TypeAlias = "list[tuple[FunctionCall, ...]]"
 """The calls of each step of a turn; a step without calls is empty."""
 
-Results: TypeAlias = "Counter[str | bytes]"
-"""Counts of results by their text, or by the digest of a long text, because results may be gigabytes long."""
+Results: TypeAlias = "Counter[int]"
+"""Counts of results by the hash of their text, because results may be gigabytes long."""
 
-_LONG = 2_000  # characters from which a result counts as long
 _LONGEST_PATH = 10_000  # characters of a path, which is compared with the paths to ignore
 _SHOWN = 120  # characters of a value of the state in a message
 _MOST_DIFFERENCES = 20  # kept with a verdict
@@ -248,7 +246,7 @@ class StateCheck:
         if verdict.valid is not False:
             return verdict
 
-        alternatives = [replace(given.truth, turns=turns) for turns in given.truth.judging.alternatives]
+        alternatives = [replace(given.truth, turns=turns) for turns in given.truth.judging.alternative_ground_truths]
         passes = any(self._judge_by_truth(replace(given, truth=truth)).valid for truth in alternatives)
         return PASSED if passes else verdict
 
@@ -273,7 +271,7 @@ class StateCheck:
             if failure is None:
                 unused.update(made_results(model, turn))
                 failure = _turn_failure(given, number, truth, model, missing_result(expected, unused))
-                unused -= Counter(map(_key, expected))
+                unused -= Counter(hash(result.text) for result in expected)
             elif truth_works:  # otherwise, go on: the row is scored only if a later call of the ground truth succeeds
                 break
 
@@ -322,8 +320,7 @@ def _unplayable(truth: GroundTruth, result: object) -> RowVerdict | None:
         return failed_verdict("multi_turn:inference_error", f"the result is not a list of turns: {value_text(result)}")
 
     if len(result) != len(truth.turns):
-        recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
-        text = f"{recorded} recorded, but the ground truth has {len(truth.turns)}"
+        text = f"turns in the result: {len(result)}; in the ground truth: {len(truth.turns)}"
         # If turns are missing, the last recorded turn has failed. If there are too many, no turn has.
         last_turn = len(result) - 1 if 0 < len(result) < len(truth.turns) else None
         return failed_verdict("multi_turn:force_terminated", text, last_turn)
@@ -364,24 +361,18 @@ def _turn_failure(
 def _refused_call(calls: Sequence[FunctionCall], judging: Judging) -> RowVerdict | None:
     """Return a failure if one of the calls is not allowed in a turn without expected calls; else None.
 
-    With the row's setting `reads_are_free`, no call is refused here: the check of the states finds calls that write.
+    With the setting "read_only", no call is refused here: the check of the states finds calls that write.
     """
-    refused = next((call for call in calls if not judging.reads_are_free and call.name not in judging.free), None)
+    refused = next((call for call in calls if not judging.is_free(call.name)), None)
     if refused is None:
         return None
     text = f"called {value_text(source_text(refused))} in a turn that asks for no call"
     return failed_verdict("multi_turn:irrelevance_error", text)
 
 
-def _key(result: OperationResult) -> str | bytes:
-    """Return a result's text, or its digest if it is long, to compare results without keeping them."""
-    text = result.text
-    return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def made_results(model: Attempt, turn: Turn) -> list[str | bytes]:
-    """Make the model's calls of a turn; return the keys of their results for `Results`."""
-    return [_key(model.make(call)) for step in turn for call in step]
+def made_results(model: Attempt, turn: Turn) -> list[int]:
+    """Make the model's calls of a turn; return the hashes of their results for `Results`."""
+    return [hash(model.make(call).text) for step in turn for call in step]
 
 
 def no_call(turn: Turn) -> RowVerdict | None:
@@ -422,11 +413,11 @@ def missing_result(expected: Sequence[OperationResult], obtained: Results) -> Ro
 
     `obtained` counts the results that the model got.
     """
-    missing = Counter(map(_key, expected)) - obtained
+    missing = Counter(hash(result.text) for result in expected) - obtained
     if not missing:
         return None
 
-    first = next(result.text for result in expected if _key(result) in missing)
+    first = next(result.text for result in expected if hash(result.text) in missing)
     others = missing.total() - 1
     more = f" (and {others} more)" if others else ""
     return failed_verdict(_MISSING_RESULT, f"missing the result {value_text(first)}{more}")

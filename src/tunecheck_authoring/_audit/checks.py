@@ -472,7 +472,7 @@ class EntryCheck:
         yield from self._check_truth(self._truth, replay, self.played)
         self.is_unchanged = replay.state == replay.start
 
-        for truth in self.judging.alternatives:
+        for truth in self.judging.alternative_ground_truths:
             yield from self._check_truth(_read_truth(truth), self.replay(), [])
 
     def _check_truth(self, truth: GroundTruth, replay: episodes.Player, played: list[TruthCall]) -> Iterator[Finding]:
@@ -496,13 +496,13 @@ class EntryCheck:
         """Yield a finding for each setting of the judging that names an unknown operation or path."""
         judging, operations = self.judging, self._operations()
         # A misspelt name would silently have no effect.
-        for name in sorted(judging.free - operations):
+        for name in sorted(judging.free_names - operations):
             hint = did_you_mean(name[:100], operations)
             yield self._finding("judging", f"free_calls: no simulator of the row has an operation {name[:100]!r}{hint}")
 
         state = start if isinstance(start, dict) else {}
         known = [f"{simulator}.{name}" for simulator, held in state.items() for name in held]
-        for path in judging.ignored:
+        for path in judging.ignored_state:
             # `known` has only the first names in the state, so any path below one of them counts.
             if not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in known):
                 hint = did_you_mean(path[:100], known)
