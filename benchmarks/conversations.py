@@ -31,9 +31,9 @@ Figures = dict[str, float]
 
 def rows(count: int) -> Iterator[dict[str, object]]:
     """Conversations of one to seven turns over a file system of some files, with all its tools written out."""
-    from tunecheck.simulators._backend import find_simulator
+    from tunecheck.simulators._backend import Backends
 
-    tools = find_simulator("GorillaFileSystem").tool_definitions()
+    tools = Backends().find("GorillaFileSystem").tool_definitions()
     files = {f"file_{number}.txt": {"type": "file", "content": "some text " * 20} for number in range(10)}
     root = {"workspace": {"type": "directory", "contents": files}}
     for number in range(count):

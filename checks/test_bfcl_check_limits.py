@@ -31,10 +31,10 @@ resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 from tests.bfcl_check_parts import check_conversation
 from tunecheck.episodes import Services
 from tunecheck_bfcl._call_check import check_single_turn
-from tunecheck.simulators import find_simulator
+from tunecheck.simulators import Backends
 
 NAMES = "GorillaFileSystem MathAPI MessageAPI TicketAPI TradingBot TravelAPI TwitterAPI VehicleControlAPI".split()
-CLASSES = {name: find_simulator(name) for name in NAMES}
+CLASSES = {name: Backends().find(name) for name in NAMES}
 for simulator in CLASSES.values():
     simulator.tool_definitions()  # compiles the annotations of its own operations
 

@@ -65,4 +65,3 @@ def test_the_release_is_fetched_from_the_package_index_and_holds_every_file(tmp_
     except DataError as error:
         pytest.skip(f"the package index is out of reach: {error}")
     assert find_bfcl(folder).missing() == []
-    assert find_bfcl(folder).is_the_release

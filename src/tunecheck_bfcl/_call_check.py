@@ -30,7 +30,16 @@ from typing import ClassVar, Literal, TypeAlias, cast, get_args
 from tunecheck import Evaluator, Metric, verdict
 from tunecheck.calls import FunctionCall, Reading, ToolDefinitions, tool_name
 from tunecheck.calls.matching import MatchPolicy, argument_faults, call_faults, match_calls
-from tunecheck.episodes import INVALID_ENTRY, CallMode, RowVerdict, decode_step, mode_of, source_text, value_text
+from tunecheck.episodes import (
+    INVALID_ENTRY,
+    CallMode,
+    RowVerdict,
+    answer_step,
+    decode_step,
+    mode_of,
+    source_text,
+    value_text,
+)
 from tunecheck.evaluators import MODES, AnyMode
 from tunecheck.formats import AUTO, Profile, choose_profile, read_calls, tools_of
 from tunecheck.plugins import JSON, Verdict, one_of, sentence
@@ -442,26 +451,13 @@ def _in_result_form(response: object, result: object, error: object, tools: Tool
     if answer is not response or not isinstance(response, (list, dict)):  # recorded results have this form already
         return answer
 
-    entries = _tool_call_entries(response if isinstance(response, list) else [response])
-    if entries is not None:
-        return entries
+    calls = response if isinstance(response, list) else [response]
+    step = answer_step(None, calls, keep_nothing=True) if all(isinstance(call, dict) for call in calls) else None
+    if isinstance(step, list):  # OpenAI tool calls
+        return step
     return _reading_entries(read_calls(response, tools=tools)) or response
 
 
 def _reading_entries(reading: Reading) -> list[JSON]:
     """Return the complete calls in the form of a result file, `[{"f": {"a": 1}}, …]`."""
     return [{call.name: call.arguments} for call in reading.complete_calls]
-
-
-def _tool_call_entries(calls: list[JSON]) -> list[JSON] | None:
-    """Return OpenAI tool calls in the form of a result file with unchanged arguments, or None for other values.
-
-    `[{"type": "function", "function": {"name": "f", "arguments": "{}"}}]` becomes `[{"f": "{}"}]`.
-    """
-    entries: list[JSON] = []
-    for call in calls:
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            return None
-        entries.append({str(function["name"]): function.get("arguments")})
-    return entries

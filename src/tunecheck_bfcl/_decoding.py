@@ -82,7 +82,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
     try:
         body = _parse(text)
         # A shorter text cannot have so many operations, so they need not be counted.
-        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
+        if len(text) > _MOST_OPERATIONS < sum(isinstance(node, ast.BinOp) for node in ast.walk(body)):
             raise UndecodableError(f"the text with calls has more than {_MOST_OPERATIONS} arithmetic operations")
 
         # A single call, or the elements of a list, tuple or set.
@@ -93,7 +93,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
         return [_call(node) for node in nodes]
     except UndecodableError:
         raise
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError, ArithmeticError) as error:
         reason = " ".join(str(error).replace("<unknown>, ", "").split())  # CPython's name of a source without a file
         raise UndecodableError(reason[:200] or type(error).__name__) from None
 
@@ -124,11 +124,6 @@ def _parse(text: str) -> ast.expr:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about a model's escapes do not concern the user
         return cast("ast.Expression", parse_python(text, "eval")).body
-
-
-def _operations(tree: ast.expr) -> int:
-    """Return the number of binary operations in a syntax tree."""
-    return sum(isinstance(node, ast.BinOp) for node in ast.walk(tree))
 
 
 def _call(node: ast.Call) -> dict[str, object]:
@@ -171,7 +166,7 @@ def _value(node: ast.expr | None) -> object:
         case ast.Dict(keys=keys, values=values):
             return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}
         case ast.BinOp():  # 2 * 60
-            return _fold(node)
+            return _fold_literals(node)
         case ast.Call(keywords=[]):  # g(1) or now(), without named arguments
             return ast.unparse(node)
         case ast.Call():  # g(b=1)
@@ -219,23 +214,12 @@ def _rewrite(value: object) -> object:
     return {str(key): _rewrite(item) for key, item in value.items()}
 
 
-def _fold(node: ast.expr) -> Folded:
-    """Return the result of arithmetic on literals, such as `2 * 60`.
-
-    Raises:
-        ValueError: the arithmetic fails, is too large, or contains anything but literals.
-    """
-    try:
-        return _fold_literals(node)
-    except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise ValueError(f"the arithmetic in an argument fails: {error}") from None
-
-
 def _fold_literals(node: ast.expr) -> Folded:
-    """Return the value of an expression of literals, signs, operators and lists.
+    """Return the value of an expression of literals, signs, operators and lists, such as `2 * 60`.
 
     Raises:
         ValueError: the expression contains anything else, or a value is too large.
+        TypeError, ArithmeticError, MemoryError: an operation fails.
     """
     if isinstance(node, ast.Constant) and node.value is not ...:
         return node.value
@@ -268,16 +252,14 @@ def _compute(operation: type, left: Folded, right: Folded) -> Folded:
 
     if operation is ast.Mult:
         for repeated, count in ((left, right), (right, left)):
-            if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
-                continue
-            if _size(repeated) * count > _MOST_ELEMENTS:
+            if isinstance(count, int) and _size(repeated) * count > _MOST_ELEMENTS:
                 raise ValueError(f"a text or list repeated with * has more than {_MOST_ELEMENTS} elements")
 
     return _check_value(_OPERATORS[operation](left, right))
 
 
 def _size(value: Folded) -> int:
-    """Return the number of characters or elements, including those of nested lists."""
+    """Return the number of characters or elements, including those of nested lists; 0 for other values."""
     if isinstance(value, (list, tuple)):
         return len(value) + sum(map(_size, value))
     return len(value) if isinstance(value, (str, bytes)) else 0
@@ -291,9 +273,10 @@ def _check_value(value: object) -> Folded:
     """
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise ValueError("a number computed in an argument is too large")
-    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
+    folded = cast("Folded", value)
+    if _size(folded) > _MOST_ELEMENTS:
         raise ValueError("a text or list computed in an argument is too long")
-    return value  # type: ignore[return-value]
+    return folded
 
 
 Names = Literal["auto", "dotted", "underscored"]

@@ -109,16 +109,12 @@ def _arguments(
     """
     arguments: dict[str, str] = {}
     for node in nodes:
-        if node.type == "assignment_expression":
-            name, value = text_of(node.children[0]), value_of(node.children[2])
-        elif node.type in word_types:
-            name, value = "None", text_of(node)
-        else:
-            continue
-
-        if name in arguments:
-            raise UnreadableError(f"the argument {name[:60]!r} is given twice")
-        arguments[name] = value
+        is_named = node.type == "assignment_expression"
+        if is_named or node.type in word_types:
+            name = text_of(node.children[0]) if is_named else "None"
+            if name in arguments:
+                raise UnreadableError(f"the argument {name[:60]!r} is given twice")
+            arguments[name] = value_of(node.children[2]) if is_named else text_of(node)
     return arguments
 
 
@@ -232,17 +228,22 @@ def source_value(text: str, language: str) -> object:
     body = text.strip().removesuffix(";")
     try:
         # A grammar reads statements, so the literal becomes the value of an assignment.
-        root = parse_source(f"Object x = {body};" if java else f"x = {body};", java=java)
-
-        parts = root.named_children[0].named_children if len(root.named_children) == 1 else []
+        statement = _statement(f"Object x = {body};" if java else f"x = {body};", java=java)
+        parts = statement.named_children
         parts_expected = 2 if java else 1  # in Java, a type stands before the assignment of x
-        is_value = len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression")
-        if not is_value or any(node.is_error or node.is_missing for node in nodes_of(root)):
-            return text
-
-        return _literal_value(parts[-1].named_children[-1])
+        if len(parts) == parts_expected and parts[-1].type in ("variable_declarator", "assignment_expression"):
+            return _literal_value(parts[-1].named_children[-1])
     except (UnreadableError, ValueError):
-        return text
+        pass
+    return text
+
+
+def _statement(source: str, *, java: bool) -> Node:
+    """Return the node of the only statement of a text; raise UnreadableError if it is not one valid statement."""
+    root = parse_source(source, java=java)
+    if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes_of(root)):
+        raise UnreadableError(f"the answer is not a list of calls in {'java' if java else 'javascript'}")
+    return root.named_children[0]
 
 
 def _literal_value(node: Node) -> object:
@@ -386,13 +387,9 @@ def source_calls(text: str, language: str) -> Reading:
     # The calls become the elements of an array, because a grammar reads statements.
     java = language == "java"
     try:
-        root = parse_source(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java)
-        nodes = nodes_of(root)
+        nodes = nodes_of(_statement(f"Object[] x = {{{body}}};" if java else f"[{body}];", java=java))
     except UnreadableError as error:
         return Reading(problem=str(error))
-
-    if len(root.named_children) != 1 or any(node.is_error or node.is_missing for node in nodes):
-        return Reading(problem=f"the answer is not a list of calls in {language}")
 
     calls: list[FunctionCall] = []
     for node in _parts(next(node for node in nodes if node.type in ("array_initializer", "array"))):

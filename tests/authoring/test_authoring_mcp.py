@@ -15,7 +15,7 @@ from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, FunctionCall
 from tunecheck.cli import main
-from tunecheck.simulators import Backend, Backends, find_simulator
+from tunecheck.simulators import Backend, Backends
 from tunecheck_authoring import Recorded, write_recorded
 from tunecheck_authoring._mcp.client import McpSession, ServerGoneError, files_in
 from tunecheck_authoring._mcp.service import LiveServer, recording_backends
@@ -46,14 +46,14 @@ def live(url: str, cwd: Path) -> Iterator[LiveServer]:
 def recorded(server: str) -> type[Recorded]:
     """The simulator of a server, as the workspace has it."""
     write_recorded(server, Path("simulators", "shelf.py"))
-    found = find_simulator("shelf")
+    found = Backends().find("shelf")
     assert issubclass(found, Recorded)
     return found
 
 
 def live_backend(live: LiveServer, before: tuple[FunctionCall, ...] = ()) -> Backend:
     """A new conversation with the server, after these calls."""
-    backend = Backend.of({"shelf": live.recorder()}, {})
+    backend = Backends({"shelf": live.recorder()}).start(["shelf"], {})
     for call in before:
         backend.call(call)
     return backend

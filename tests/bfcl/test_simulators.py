@@ -28,7 +28,7 @@ from tests.tables import cases
 
 from tunecheck import DataError
 from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Backends, OperationResult, find_simulator
+from tunecheck.simulators import Backend, Backends, OperationResult
 
 
 def lines(name: str) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ def call(started: Backend, name: str, /, **arguments: Any) -> OperationResult:
 
 def started(service: str, /, *, padded: bool = False, **config: Any) -> Backend:
     if padded:
-        simulator = find_simulator(service)()
+        simulator = Backends().find(service)()
         simulator.load(copy.deepcopy(config), long_context=long_context())
         return Backend({service: simulator})
     return Backends().start([service], {service: config})
@@ -180,7 +180,7 @@ def test_a_configuration_that_holds_itself_or_is_too_large_is_refused() -> None:
     endless = directory()
     endless["contents"]["again"] = endless
     with pytest.raises(DataError, match="may be nested at most 100 levels deep"):
-        find_simulator("GorillaFileSystem")().load({"root": {"w": endless}})
+        Backends().find("GorillaFileSystem")().load({"root": {"w": endless}})
     with pytest.raises(DataError, match="too large"):
         shell(f=file("x" * 20_000_001))
 
@@ -195,7 +195,7 @@ def test_long_context_pads_files_and_lowest_directories_from_copies_of_the_const
     config: Any = {"root": {"w": directory(a=file("A"), d=directory(**{"log.txt": file("L"), "p1": file("own")}))}}
     padded = {"w": {"a": "A and more", "d": {"log.txt": "L", "p1": "own and more", "p2": ""}}}
     for _ in range(2):
-        simulator = find_simulator("GorillaFileSystem")()
+        simulator = Backends().find("GorillaFileSystem")()
         simulator.load(config, long_context=constants)
         service = Backend({"GorillaFileSystem": simulator})
         assert state_of(service) == {"long_context": True, "root": padded}
@@ -217,7 +217,7 @@ def test_file_systems_in_several_threads_do_not_meet() -> None:
     assert all(len({name.partition("-")[0] for name in tree}) == 1 for tree in trees)
 
 
-COMMANDS = st.sampled_from([*find_simulator("GorillaFileSystem").operations()])
+COMMANDS = st.sampled_from([*Backends().find("GorillaFileSystem").operations()])
 PLACES = st.sampled_from(["d", "e", "a", ".", "..", "/", "", "twin"]) | st.none() | st.text(max_size=3)
 
 
@@ -225,7 +225,7 @@ PLACES = st.sampled_from(["d", "e", "a", ".", "..", "/", "", "twin"]) | st.none(
 def test_whatever_is_called_the_tree_stays_finite(calls: list[tuple[str, Any, Any]]) -> None:
     service = shell(d=directory(e=directory(a=file("1"))), a=file("b\na"))
     for command, first, second in calls:
-        parameters = find_simulator("GorillaFileSystem").operations()[command].parameters
+        parameters = Backends().find("GorillaFileSystem").operations()[command].parameters
         call(service, command, **dict(zip(parameters, (first, second), strict=False)))
     assert len(str(service.state_texts())) < 20_000_000
     assert copy.deepcopy(state_of(service)) == state_of(service)
@@ -287,7 +287,7 @@ def test_what_could_run_or_grow_without_end_does_not(name: str, arguments: tuple
 
 
 @given(
-    st.sampled_from([*find_simulator("MathAPI").operations()]),
+    st.sampled_from([*Backends().find("MathAPI").operations()]),
     st.lists(NUMBERS | st.sampled_from(["m", "cm", "7", None, [1, 2.5], [], {}, 10**300]), max_size=3),
 )
 def test_no_call_fails_to_come_back(name: str, arguments: list[Any]) -> None:
@@ -476,7 +476,7 @@ def documents(name: str) -> dict[str, Any]:
 
 
 def definitions(name: str) -> dict[str, Any]:
-    made: list[Any] = find_simulator(name).tool_definitions()
+    made: list[Any] = Backends().find(name).tool_definitions()
     return {each["function"]["name"]: each["function"] for each in made}
 
 
@@ -498,7 +498,7 @@ def test_definitions_agree_with_the_documents_of_the_data(name: str) -> None:
 
 
 def test_the_eight_simulators_have_128_operations_and_no_name_twice() -> None:
-    names = [operation for name in SIMULATORS for operation in find_simulator(name).operations()]
+    names = [operation for name in SIMULATORS for operation in Backends().find(name).operations()]
     assert len(names) == len(set(names)) == 128
 
 
@@ -532,5 +532,5 @@ print(json.dumps({each: list(inspect.signature(method).parameters)[1:] for each,
 def test_parameters_come_in_the_references_order_for_positional_calls(name: str) -> None:
     command = [str(reference_python()), "-c", SIGNATURES, name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    ours = {operation: list(each.parameters) for operation, each in find_simulator(name).operations().items()}
+    ours = {operation: list(each.parameters) for operation, each in Backends().find(name).operations().items()}
     assert ours == json.loads(done.stdout)

@@ -16,7 +16,7 @@ from tests.text_fragments import WITH_NAN
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.episodes import ConversationTarget, decode_step
 from tunecheck.plugins import plain
-from tunecheck.simulators import find_simulator
+from tunecheck.simulators import Backends
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -184,6 +184,6 @@ def test_whatever_is_answered_the_conversation_ends_with_a_result_that_is_json(
     result = output["result"]
     assert isinstance(result, list)
     assert len(result) == 2
-    tools = find_simulator("Shelf").tool_definitions()
+    tools = Backends().find("Shelf").tool_definitions()
     again = [decode_step(step, text_mode=mode == "text", tools=tools).calls for turn in result for step in turn]
     assert sum(map(len, again)) == len(log_items(output, "tool"))

@@ -219,7 +219,7 @@ def test_a_data_set_names_the_column_of_its_ids(tmp_path: Path) -> None:
     assert [row.id for row in open_dataset(path).rows()] == ["a", "7"]
     path.write_text('{"ticket": "a"}\n{"tickets": "b"}\n', "utf-8")
     with pytest.raises(
-        DataError, match=r"line 2: the row has no id in the column 'ticket', which val.yaml declares.*mean 'tickets'"
+        DataError, match=r"line 2: the row has no id in 'ticket', the declared column of ids: .*mean 'tickets'"
     ):
         open_dataset(path).scan()
 

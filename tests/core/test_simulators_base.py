@@ -17,7 +17,7 @@ from tunecheck import DataError, PluginError
 from tunecheck.calls import FunctionCall
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
-from tunecheck.simulators import Backend, Backends, Simulator, SimulatorError, find_simulator, result_text, tool
+from tunecheck.simulators import Backend, Backends, Simulator, SimulatorError, result_text, tool
 
 
 class Counter(Simulator):
@@ -283,7 +283,7 @@ def test_a_plugin_that_is_no_simulator_is_refused(tmp_path: Path) -> None:
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "thing.py").write_text("class Thing:\n    pass\n")
     with pytest.raises(PluginError, match="must be a subclass"):
-        find_simulator("thing", workspace=tmp_path)
+        Backends(workspace=tmp_path).find("thing")
 
 
 @given(

@@ -258,12 +258,8 @@ class Dataset:
         column = self.defaults.id
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
-            declared_in = sidecar_path(self.path).name if self.path else "the data set's defaults"
-            self._source.refuse(
-                f"the row has no id in the column {column!r}, which {declared_in} declares as id: "
-                f"write a text or a whole number there{hint}",
-                number,
-            )
+            remedy = f"write a text or a whole number there{hint}"
+            self._source.refuse(f"the row has no id in {column!r}, the declared column of ids: {remedy}", number)
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.

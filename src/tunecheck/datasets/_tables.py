@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tunecheck._errors import MissingExtraError
@@ -81,7 +81,8 @@ class CsvSource(FileSource):
                 # A cell in quotes may contain line breaks, so the next row starts after the last line that was read.
                 start = reader.line_num + 1
         except csv.Error as error:
-            self._refuse_quoting(error, start, reader.line_num)
+            advice = f"close each quote, keep cells below {MAX_CELL:,} characters, and end lines with line feeds"
+            self.refuse(f"the row is not CSV ({error}): write quotes inside a quoted cell twice, {advice}", start)
 
     def _check_header(self, header: list[str], number: int) -> None:
         """Raise DataError for a header that names a column twice, or seems to be separated by semicolons or tabs."""
@@ -89,15 +90,6 @@ class CsvSource(FileSource):
             mark = ";" if ";" in header[0] else "tab"
             self.refuse(f"the columns are separated by {mark!r}: save the file with commas", number)
         self.refuse_repeated_columns(header, number)
-
-    def _refuse_quoting(self, error: csv.Error, start: int, end: int) -> NoReturn:
-        """Raise DataError for a row that is not CSV; its lines have the numbers from `start` to `end`."""
-        text = str(error)
-        if "unexpected end of data" in text or "field larger" in text:
-            self.refuse(f"a cell has no closing quote or over {MAX_CELL:,} characters: correct this cell", start)
-        if "new-line character" in text:
-            self.refuse("the file's lines end with carriage returns only: save it with line feeds", end)
-        self.refuse(f"the row is not CSV ({text}): write each quote inside a quoted cell twice", end)
 
 
 BATCH_ROWS = 1_000  # rows in memory at once

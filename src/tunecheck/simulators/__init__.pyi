@@ -9,7 +9,6 @@ from ._backend import (
     SimulatorError as SimulatorError,
     copy_json as copy_json,
     failure as failure,
-    find_simulator as find_simulator,
     holds_calls as holds_calls,
     log_value as log_value,
     operations_of as operations_of,

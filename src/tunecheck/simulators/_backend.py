@@ -419,26 +419,6 @@ class Backend:
                     raise PluginError(f"the simulators {both} both have a tool {name!r}: leave one simulator out")
                 self._table[name] = (owner, operation)
 
-    @classmethod
-    def of(
-        cls,
-        classes: Mapping[str, type[Simulator]],
-        config: Mapping[str, JSON],
-        *,
-        long_context: Mapping[str, JSON] | None = None,
-        time_limit_s: float = 10,
-    ) -> Backend:
-        """Return a backend of new instances, each loaded from its part of the configuration.
-
-        Raises:
-            DataError: a part of the configuration is invalid.
-        """
-        simulators = {name: simulator() for name, simulator in classes.items()}
-        backend = cls(simulators, time_limit_s=time_limit_s)
-        for name, simulator in simulators.items():
-            simulator.load(_part(config, name), long_context=long_context)
-        return backend
-
     def call(self, call: FunctionCall) -> OperationResult:
         """Make a call, after the calls in its arguments. Never raises: every error becomes an error result.
 
@@ -560,19 +540,26 @@ class Backends:
             PluginError: a simulator does not exist, or two have the same operation.
             DataError: a configuration is invalid.
         """
-        classes = {name: self.find(name) for name in names}
-        return Backend.of(classes, config, long_context=long_context, time_limit_s=self.time_limit_s)
+        backend = Backend({name: self.find(name)() for name in names}, time_limit_s=self.time_limit_s)
+        for name, simulator in backend.simulators.items():
+            part = config.get(name)
+            if part is not None and not isinstance(part, dict):
+                raise DataError(f"the row's initial_config.{name} must be an object, not {kind_of(part)}")
+            simulator.load(part or {}, long_context=long_context)
+        return backend
 
     def find(self, name: str) -> type[Simulator]:
-        """Return the class of a simulator by its name.
+        """Return the class of a simulator by its name: a given class, else that of a plug-in or of a workspace file.
 
         Raises:
             PluginError: nothing has this name, or it is not a simulator.
             ConfigurationError: the row is not trusted to load the workspace file.
         """
         if name not in self.classes:
-            found = find_simulator(name, among=self._plugins, trust=self.trust)
-            self.classes = {**self.classes, name: found}
+            plugin = find("simulators", name, among=self._plugins, trust=self.trust)
+            if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
+                raise PluginError(f"the simulator {name!r} must be a subclass of tunecheck.simulators.Simulator")
+            self.classes = {**self.classes, name: plugin}
         return self.classes[name]
 
     def with_class(self, name: str, simulator: type[Simulator]) -> Backends:
@@ -582,38 +569,6 @@ class Backends:
     @functools.cached_property
     def _plugins(self) -> Sequence[Candidate]:
         return discover("simulators", workspace=self.workspace.absolute())
-
-
-def find_simulator(
-    name: str, *, workspace: Path | None = None, among: Sequence[Candidate] | None = None, trust: Trust | None = None
-) -> type[Simulator]:
-    """Return the simulator class that a plug-in or a file in the workspace's `simulators/` has under this name.
-
-    `workspace` is by default the current folder. `among` are the candidates from `discover`, for callers that look up
-    several names. `trust` is the trust in the row with the name; by default every file may be loaded.
-
-    Raises:
-        PluginError: nothing has this name, or it is not a simulator.
-        ConfigurationError: the row is not trusted to load the workspace file.
-    """
-    plugin = find("simulators", name, workspace=workspace, among=among, trust=trust)
-    if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
-        raise PluginError(f"the simulator {name!r} must be a subclass of tunecheck.simulators.Simulator")
-    return plugin
-
-
-def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
-    """Return a simulator's part of the configuration, empty if there is none.
-
-    Raises:
-        DataError: the part is not an object.
-    """
-    part = config.get(name)
-    if part is None:
-        return {}
-    if not isinstance(part, dict):
-        raise DataError(f"the row's initial_config.{name} must be an object, not {kind_of(part)}")
-    return part
 
 
 class _ArgumentFailedError(Exception):

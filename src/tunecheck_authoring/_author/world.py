@@ -169,7 +169,7 @@ class World:
         """
         problem = f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations`"
         try:
-            return Backend.of({name: self.class_of(name) for name in simulators}, configuration)
+            return Backends({name: self.class_of(name) for name in simulators}).start(simulators, configuration)
         except ConfigurationError as error:
             raise ConfigurationError(f"{problem}: {error}") from None
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything

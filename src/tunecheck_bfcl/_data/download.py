@@ -5,10 +5,10 @@ The package is a wheel, which is downloaded without dependencies. Only the data 
 
 `get_bfcl` does these steps in a temporary folder next to the target, so that a failed step leaves an earlier copy:
 
-  1. `_fetch`          download the wheel with pip, unless the user gives one
-  2. `_fill`           compare its SHA-256 with `WHEEL_SHA256`, and unpack it
-  3. `_check`          refuse an incomplete copy
-  4. `_put_in_place`   rename the folder; an earlier copy is deleted with the temporary folder
+  1. download the wheel with pip, unless the user gives one (`_fetch`)
+  2. compare its SHA-256 with `WHEEL_SHA256`, and unpack it (`_fill`)
+  3. refuse an incomplete copy (`_check`)
+  4. rename the folder; an earlier copy is deleted with the temporary folder
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
         ConfigurationError: `to` contains other files, or cannot be written.
     """
     folder = (to or default_folder()).expanduser()
-    if source is None and _is_whole(folder):
+    if source is None and _is_complete(folder):
         return folder
 
     # The folder is replaced as a whole, so the user's own files must not be in it.
@@ -62,7 +62,10 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
             unpacked = Path(scratch, "unpacked")
             _fill(unpacked, source, Path(scratch))
             _check(unpacked)
-            _put_in_place(unpacked, folder, Path(scratch, "old"))
+            # Renamed, so that the data is never incomplete. A folder cannot be renamed onto one that has files.
+            if folder.exists():
+                folder.rename(Path(scratch, "old"))
+            unpacked.rename(folder)
     return folder
 
 
@@ -98,29 +101,12 @@ def _check(folder: Path) -> None:
         raise DataError(f"the wheel lacks {missing[0].relative_to(folder)}{others}; download it again")
 
 
-def _is_whole(folder: Path) -> bool:
-    """Return True if a folder has a complete, unchanged copy of the release."""
+def _is_complete(folder: Path) -> bool:
+    """Return True if a folder has a copy with all files."""
     try:
-        files = find_bfcl(folder)
-        return not files.missing() and files.is_the_release
+        return not find_bfcl(folder).missing()
     except DataError:
         return False
-
-
-def _put_in_place(new: Path, folder: Path, old: Path) -> None:
-    """Rename the new folder to `folder` and an earlier one to `old`, so that the data is never incomplete.
-
-    If another process put a complete copy there first, that copy stays.
-    """
-    # A folder cannot be renamed onto another one that has files.
-    if folder.exists():
-        folder.rename(old)
-
-    try:
-        new.rename(folder)
-    except OSError:
-        if not _is_whole(folder):
-            raise
 
 
 def _fetch(folder: Path) -> Path:

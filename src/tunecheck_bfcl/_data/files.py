@@ -12,7 +12,6 @@ A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few fil
 `find_bfcl` searches the first of these that is given: the folder, TUNECHECK_BFCL, the cache.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck import DataError
-from tunecheck.plugins import cache_folder, command_line, did_you_mean, raise_as
+from tunecheck.plugins import cache_folder, command_line, did_you_mean
 
 Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
 
@@ -186,9 +185,6 @@ VERSION = "2026.3.23"
 ENVIRONMENT = "TUNECHECK_BFCL"
 """The environment variable with the path of a copy of the data outside the cache."""
 
-DATA_SHA256 = "b4a4a860f6ea0555e5cc77623657ca11a65908df90eeaa680a25cb6286b813a4"
-"""The SHA-256 of the names and SHA-256 hashes of all data files of that release, in order."""
-
 FUNCTION_DOCS = {
     "GorillaFileSystem": "gorilla_file_system.json", "MathAPI": "math_api.json", "MessageAPI": "message_api.json",
     "TicketAPI": "ticket_api.json", "TradingBot": "trading_bot.json", "TravelAPI": "travel_booking.json",
@@ -234,20 +230,6 @@ class BfclFiles:
         """Return the paths of the data files and texts that the copy lacks."""
         return [path for path in (*self.required(), *(self.package / text for text in TEXTS)) if not path.is_file()]
 
-    @property
-    def is_the_release(self) -> bool:
-        """True if the data is byte for byte that of the release `VERSION`.
-
-        Raises:
-            DataError: a data file cannot be read.
-        """
-        combined = hashlib.sha256()
-        for path in self.required():
-            # The names are hashed, too: exchanged files must not have the same hash.
-            with raise_as(DataError, path):
-                combined.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-        return combined.hexdigest() == DATA_SHA256
-
 
 def default_folder() -> Path:
     """Return the folder where `tunecheck bfcl get` puts the data."""
@@ -274,11 +256,8 @@ def find_bfcl(folder: Path | None = None) -> BfclFiles:
         package = start.parent if start.name == "data" else start
         return BfclFiles(package, start)
 
-    if start.suffix == ".whl":
-        raise DataError(
-            f"{start} is a wheel; run `tunecheck bfcl get --from {start}`, and leave out --data and TUNECHECK_BFCL"
-        )
-    command = ["tunecheck", "bfcl", "get", *(["--to", str(chosen)] if chosen else [])]
+    option = "--from" if start.suffix == ".whl" else "--to"  # a wheel given as the folder is the source
+    command = ["tunecheck", "bfcl", "get", *([option, str(chosen)] if chosen else [])]
     raise DataError(f"{start} has no BFCL data; get the data with: {command_line(command)}")
 
 
