@@ -144,8 +144,6 @@ _WORDS = {True: "pass", False: "fail", None: "not_applicable"}
 # BFCL_v4_simple_python_score.json: the category simple_python.
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 
-# A result file of any version, only to say that it has no scores yet.
-_RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 _VERDICTS = ".verdicts.jsonl"
 
 _DEEPEST = 5
@@ -169,14 +167,11 @@ def open_scores(path: Path, opened: OpenedRun | None) -> OpenedRun | None:
         return replace(opened, rows=pooled, declared=declared, primary=POOLED, derived=_DERIVED)
 
     scores = find_scores(path)
-    if scores is None:
-        if path.is_dir() and any(_RESULTS.fullmatch(file.name) for file in _files_below(path)):
-            raise ConfigurationError(
-                f"{path} has result files but no scores; run `tunecheck bfcl score {path} --out DIR` and compare DIR"
-            )
-        return None
-
-    return _open_scores(path, scores)
+    if scores is not None:
+        return _open_scores(path, scores)
+    if path.is_dir() and any(file.name.endswith("_result.json") for file in _files_below(path)):
+        raise ConfigurationError(f"{path} has no scores; run `tunecheck bfcl score {path} --out DIR` and compare DIR")
+    return None
 
 
 def _open_scores(path: Path, scores: "BfclScores") -> OpenedRun:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.bfcl_copy import bfcl_copy
 from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 from tests.core.test_conversation_decoding import HOSTILE, TEXTS
 from tests.core.test_conversation_hostile import Answering, completions
@@ -13,7 +14,7 @@ from tests.tables import cases
 from tests.text_fragments import WITH_NAN
 
 from tunecheck import ConversationTarget, Row
-from tunecheck.episodes import Wording, source_text
+from tunecheck.episodes import source_text
 from tunecheck.plugins import plain
 from tunecheck_bfcl._decoding import decode_step
 from tunecheck_bfcl._dialect import BfclWording
@@ -54,7 +55,7 @@ async def test_in_compat_positional_arguments_are_dropped_as_bfcl_drops_them() -
 async def test_another_form_is_written_as_the_leaderboard_reads_it(compat: str | None, made: str | None) -> None:
     answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
     row = shelf_row(said("Put a cup."), category="multi_turn_base", check="multi_turn")
-    output, server = await had([answer, "Done."], row, mode="text", compat=compat, wording=Wording())
+    output, server = await had([answer, "Done."], row, mode="text", compat=compat, data=bfcl_copy())
     assert output["result"][0][0] == (made or answer)
     assert len(server.requests) == (2 if made else 1)
     if made:
@@ -143,7 +144,7 @@ async def test_texts_among_another_languages_values_are_written_as_its_source() 
     row = Row(0, "r", {"id": "r", "query": "Check it.", "language": "java", "declared": declared, **of_bfcl}, "f")
     text = f'<tool_call>{{"name": "check.it", "arguments": {arguments}}}</tool_call>'
     with serving([text]) as server:
-        target = ConversationTarget(server.endpoint(), mode="text", format="hermes", wording=Wording())
+        target = ConversationTarget(server.endpoint(), mode="text", format="hermes")
         output = await target.answer(row, context())
         await target.close()
     assert output["result"] == '[check.it(email="a@b.c", code="x", list=new int[]{1}, count=3)]'

@@ -8,7 +8,7 @@ from tests.conversation_parts import completion, had, log_items, said, shelf_row
 from tests.tables import cases
 
 from tunecheck import PluginError
-from tunecheck.episodes import BenchmarkDialect, Episode, Wording
+from tunecheck.episodes import BenchmarkDialect, Episode
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -80,15 +80,6 @@ async def test_functions_that_are_added_are_listed_in_a_user_message() -> None:
     assert added["role"] == "user"
     assert '"name":"count"' in added["content"]
     assert log_items(output, "tool")[0]["content"] == "1"
-
-
-async def test_the_wording_may_be_one_s_own() -> None:
-    class Terse(Wording):
-        def system(self, functions: object) -> str:
-            return "CALL"
-
-    _, server = await had(["Hi."], shelf_row(said("Hello.")), mode="text", wording=Terse())
-    assert server.requests[0]["messages"][0]["content"] == "CALL"
 
 
 async def test_a_row_of_one_question_is_asked_once_with_the_functions_in_the_prompt() -> None:

@@ -9,7 +9,7 @@ from tests.conversation_parts import Values, call, context, had, log_items, said
 from tests.tables import cases
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, PluginError, Row
-from tunecheck.episodes import ConversationTarget, Message, Wording
+from tunecheck.episodes import ConversationTarget, Message
 
 pytestmark = pytest.mark.usefixtures("shelf")
 
@@ -267,26 +267,14 @@ def test_answers_depend_on_the_whole_row_where_somebody_else_speaks() -> None:
 
 
 def test_the_fingerprint_tells_settings_apart_that_answers_depend_on() -> None:
-    class Other(Wording):
-        def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-            return "done"
-
     with serving([]) as server:
         targets = [
             ConversationTarget(server.endpoint()),
             ConversationTarget(server.endpoint(), mode="text"),
             ConversationTarget(server.endpoint(), step_limit=3),
-            ConversationTarget(server.endpoint(), parameters={"temperature": 0}),
-            ConversationTarget(server.endpoint(), wording=Other()),
             ConversationTarget(server.endpoint(model="n")),
         ]
         prints = [target.fingerprint() for target in targets]
         assert len({*prints}) == len(targets)
         assert None not in prints
         assert ConversationTarget(server.endpoint(timeout_s=5)).fingerprint() == prints[0]
-
-
-async def test_parameters_are_laid_over_the_endpoint_s_own() -> None:
-    definition = {"parameters": {"temperature": 1, "seed": 1}}
-    _, server = await had(["Hi."], shelf_row(said("Hello.")), definition, parameters={"temperature": 0})
-    assert (server.requests[0]["temperature"], server.requests[0]["seed"]) == (0, 1)

@@ -31,12 +31,6 @@ def test_a_file_is_looked_for_as_given_then_in_datasets(workspace: Path) -> None
     assert next(open_dataset("val.jsonl").rows()).values == {"a": "as given"}
 
 
-def test_the_search_is_relative_to_the_workspace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (workspace / "elsewhere").mkdir()
-    monkeypatch.chdir(workspace / "elsewhere")
-    assert open_dataset("val.jsonl", workspace=workspace).path == workspace / "datasets" / "val.jsonl"
-
-
 def test_a_data_set_is_named_after_its_file(workspace: Path) -> None:
     assert open_dataset("val.jsonl").name == "val"
     assert open_dataset([{"a": 1}]).name == "rows"
@@ -100,14 +94,14 @@ def loader(workspace: Path, code: str) -> None:
 
 def test_a_loader_gives_rows_for_its_argument(workspace: Path) -> None:
     loader(workspace, "return ({'n': number, 'text': argument} for number in range(3))")
-    dataset = open_dataset("toy:a:b", workspace=workspace, limit=2)
+    dataset = open_dataset("toy:a:b", limit=2)
     assert dataset.name == "toy:a:b"
     assert [row.values for row in dataset.rows()] == [{"n": 0, "text": "a:b"}, {"n": 1, "text": "a:b"}]
 
 
 def test_a_loader_may_give_a_path(workspace: Path) -> None:
     loader(workspace, "return argument + '.jsonl'")
-    assert open_dataset("toy:val", workspace=workspace).name == "val"
+    assert open_dataset("toy:val").name == "val"
 
 
 def test_a_loader_may_declare_defaults(workspace: Path) -> None:
@@ -116,25 +110,25 @@ def test_a_loader_may_declare_defaults(workspace: Path) -> None:
         "from tunecheck.datasets import DatasetDefaults, open_dataset; "
         "return open_dataset([{'a': 1}]).with_defaults(DatasetDefaults(group_key='a'), name='toy')",
     )
-    dataset = open_dataset("toy:x", workspace=workspace)
+    dataset = open_dataset("toy:x")
     assert (dataset.name, dataset.defaults.group_key) == ("toy", "a")
 
 
 def test_a_loader_that_raises_is_one_error(workspace: Path) -> None:
     loader(workspace, "raise KeyError(argument)")
     problem = "the loader 'toy' failed on the argument 'x' (KeyError: 'x'): correct the argument or the loader"
-    assert refusal("toy:x", workspace=workspace) == problem
+    assert refusal("toy:x") == problem
 
 
 def test_a_loader_that_gives_no_rows_is_refused(workspace: Path) -> None:
     loader(workspace, "return 3")
-    assert "data is of type int" in refusal("toy:x", workspace=workspace)
+    assert "data is of type int" in refusal("toy:x")
 
 
 def test_an_unknown_loader_is_refused(workspace: Path) -> None:
     loader(workspace, "return []")
     with pytest.raises(PluginError, match="did you mean 'toy'"):
-        open_dataset("toi:x", workspace=workspace)
+        open_dataset("toi:x")
 
 
 def with_sidecar(folder: Path, text: str, name: str = "val.jsonl") -> Path:

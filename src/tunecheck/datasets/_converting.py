@@ -105,8 +105,8 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
         for number, conversation in _conversations(report.source):
             report.conversations += 1
             try:
-                if isinstance(conversation, ConversationError):
-                    raise conversation
+                if isinstance(conversation, bytes):
+                    conversation = _parsed(conversation)
                 if not isinstance(conversation, dict):
                     raise ConversationError(f"the conversation must be an object, not {kind(conversation)}")
                 rows = form.rows(conversation, number)
@@ -140,28 +140,27 @@ def _other_form_hint(path: Path, form: Form) -> str:
     return f"; the file is {other.words}: use --from {other.name}" if other not in (None, form) else ""
 
 
-def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
-    """Yield the number (from 1) and the value of each conversation of the file.
+def _conversations(path: Path) -> Iterator[tuple[int, JSON | bytes]]:
+    """Return the number (from 1) and the value of each conversation of the file; in JSON Lines, those of each line.
 
-    In JSON Lines, the number is that of the line, and a line that is not JSON has a ConversationError as its value.
+    Unlike a data set, JSON Lines with a broken line are converted without this line, so lines are not parsed here.
     """
     if path.suffix.lower() in (".csv", ".parquet"):
         file = file_source(path)
-        yield from ((number, own_keys(file, record)) for number, record in file.records())
-        return
+        return ((number, own_keys(file, record)) for number, record in file.records())
 
     source = json_source(path)
     if isinstance(source, JsonArraySource):
-        yield from enumerate(source.items(), 1)
-        return
+        return iter(enumerate(source.items(), 1))
+    return ((number, line) for number, line in enumerate(source.lines(), 1) if line.strip())
 
-    # Unlike a data set, a file with a broken line is converted without this line.
-    for number, line in enumerate(source.lines(), 1):
-        if line.strip():
-            try:
-                yield number, loads(line)
-            except ValueError as error:
-                yield number, ConversationError(f"the line is not JSON: {error}")
+
+def _parsed(line: bytes) -> JSON:
+    """Return the value of a line, or raise ConversationError if it is not JSON."""
+    try:
+        return loads(line)
+    except ValueError as error:
+        raise ConversationError(f"the line is not JSON: {error}") from None
 
 
 def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from tunecheck._json import canonical
 from tunecheck.datasets._sources import Digest, Record, Source
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ class ListSource(Source):
         """Yield a copy of each dict with its number from 1; add its content to the digest."""
         for number, row in enumerate(self._rows, 1):
             record = copy_row(self, row, number)
-            _add_to_digest(digest, record)
+            if digest is not None:
+                digest.add(record)
             yield number, record
 
 
@@ -98,7 +98,8 @@ class FrameSource(Source):
         names = self._frame.columns.tolist()
         for number, cells in enumerate(self._frame.itertuples(index=False, name=None), 1):
             record: Record = dict(zip(names, map(to_json, cells), strict=True))  # type: ignore[arg-type]
-            _add_to_digest(digest, record)
+            if digest is not None:
+                digest.add(record)
             yield number, record
 
 
@@ -118,13 +119,3 @@ def copy_row(source: Source, row: object, number: int) -> Record:
             if not isinstance(key, str):
                 source.refuse(f"the column name {key!r} is not text: use texts as the keys of rows", number)
     return record
-
-
-def _add_to_digest(digest: Digest | None, record: Record) -> None:
-    """Add a record to the digest, if any; a record without a JSON form makes the digest's result None."""
-    if digest is None:
-        return
-    try:
-        digest.update(canonical(record) + b"\n")
-    except TypeError:
-        digest.update(None)

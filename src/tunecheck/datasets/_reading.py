@@ -312,28 +312,20 @@ class Dataset:
         return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
 
 
-def open_dataset(
-    data: Data,
-    *,
-    limit: int | None = None,
-    number_ids: bool = False,
-    search: Sequence[Path] = (Path("datasets"),),
-    workspace: Path | None = None,
-) -> Dataset:
+def open_dataset(data: Data, *, limit: int | None = None, number_ids: bool = False) -> Dataset:
     """Open data of any kind; its rows are read only by `scan()` or `rows()`.
 
     `limit` keeps only the first rows. With `number_ids`, a row with a repeated id becomes `<id>@<its number>` instead
-    of an error. A path is searched for as given, then in each folder of `search`, relative to the `workspace`. A loader
-    `name:argument` is a plug-in of the group `tunecheck.datasets`: a callable that takes the argument and returns a
-    Dataset, an iterable of dicts, or a path.
+    of an error. A path is searched for as given, then in `datasets/`. A loader `name:argument` is a plug-in of the
+    group `tunecheck.datasets`: a callable that takes the argument and returns a Dataset, an iterable of dicts, or a
+    path.
 
     Raises:
         ConfigurationError: the limit is below 1, or a sidecar file is invalid.
         DataError: the file does not exist, or this kind of data cannot be read.
         PluginError: the loader does not exist.
     """
-    folders = [(workspace or Path()) / folder for folder in search]
-    return _any_dataset(data, folders, workspace).limited(limit, number_ids=number_ids)
+    return _any_dataset(data).limited(limit, number_ids=number_ids)
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
@@ -344,7 +336,7 @@ def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: s
     return dataset
 
 
-def _any_dataset(data: object, folders: Sequence[Path], workspace: Path | None, name: str | None = None) -> Dataset:
+def _any_dataset(data: object, name: str | None = None) -> Dataset:
     """Return data of any kind as a data set; a text is a loader's `name:argument` if no such file exists, else a path.
 
     `name` replaces the name of rows in memory.
@@ -360,20 +352,19 @@ def _any_dataset(data: object, folders: Sequence[Path], workspace: Path | None, 
     given = os.fspath(data)
     reference = _LOADER.fullmatch(given)
     if reference is None or name or os.path.exists(given):  # noqa: PTH110 - Path.exists refuses invalid names
-        return _open_file(given, folders)
+        return _open_file(given)
     if reference["argument"].startswith("//"):
         raise DataError(f"{given[:200]} is a URL: download the file and pass its path")
-    returned = _call_loader(reference["name"], reference["argument"], workspace)
-    return _any_dataset(returned, folders, workspace, name=given)
+    return _any_dataset(_call_loader(reference["name"], reference["argument"]), name=given)
 
 
-def _open_file(given: str, folders: Sequence[Path]) -> Dataset:
+def _open_file(given: str) -> Dataset:
     """Open a data file with the defaults in its YAML file.
 
     If these have no column mapping and the file is a training file, its conversations become rows. The YAML file
     overrides the defaults of the training file's form.
     """
-    path = locate(given, folders)
+    path = locate(given, [Path("datasets")])
     source, declared = file_source(path), read_sidecar(path)
     form = None if declared.column_mapping else training_form(source)
     if form is None:
@@ -400,14 +391,14 @@ def training_form(source: Source) -> Form | None:
     return form_of(first[0])
 
 
-def _call_loader(name: str, argument: str, workspace: Path | None) -> object:
+def _call_loader(name: str, argument: str) -> object:
     """Return what a plug-in's loader returns for this argument: a path, a data set, or rows in memory.
 
     Raises:
         PluginError: there is no such loader, or it is not callable.
         DataError: the loader failed.
     """
-    loader = find("datasets", name, workspace=workspace)
+    loader = find("datasets", name)
     if not callable(loader):
         raise PluginError(f"the data set plug-in {name!r} is not callable: make it a function with one parameter")
 

@@ -22,7 +22,7 @@ from msgspec.structs import asdict, replace
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, DataError, raise_as
-from tunecheck._json import JSON, loads, loads_part
+from tunecheck._json import JSON, canonical, loads, loads_part
 from tunecheck._messages import clean
 
 Record = dict[str, JSON]
@@ -44,12 +44,16 @@ class Digest:
         self._hash = hashlib.sha256()
         self._stable = True
 
-    def update(self, part: bytes | None) -> None:
-        """Add the next bytes; None means that this part has no stable bytes."""
-        if part is None:
+    def update(self, part: bytes) -> None:
+        """Add the next bytes of a file."""
+        self._hash.update(part)
+
+    def add(self, record: Record) -> None:
+        """Add a record that is in no file; without a JSON form, it has no stable bytes."""
+        try:
+            self._hash.update(canonical(record) + b"\n")
+        except TypeError:
             self._stable = False
-        else:
-            self._hash.update(part)
 
     def result(self) -> str | None:
         """Return the hash as hex digits; None if a part has no stable bytes."""

@@ -126,8 +126,6 @@ def _calls(step: Iterable[object], read: Callable[[object], object]) -> Iterator
         if not isinstance(item, Mapping):
             raise UnreadableError(f"call {number} of the answer must be an object {{name: arguments}}")
         for name, arguments in item.items():
-            if not isinstance(name, str):
-                raise UnreadableError(f"the function name in call {number} of the answer must be text")
             try:
                 value = read(arguments)
             except (ValueError, RecursionError) as error:

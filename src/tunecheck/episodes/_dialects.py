@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tunecheck._errors import DataError, PluginError
-from tunecheck._json import JSON, content_hash, dumps, text_or_json
+from tunecheck._json import JSON, dumps, text_or_json
 from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
@@ -66,11 +66,6 @@ class Wording:
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
         """Return the message with the results of calls, for a model with functions in the prompt."""
         return dumps([{"call": call, "result": result} for call, result in zip(calls, results, strict=True)]).decode()
-
-    def fingerprint(self) -> str:
-        """Return a hash of the texts that answers depend on."""
-        texts = [self.system([]), self.added([]), self.added(None), self.results(["f()"], ["1"])]
-        return content_hash([type(self).__qualname__, *texts])
 
 
 class FamilyWording(Wording):

@@ -261,7 +261,6 @@ class EndpointModel:
     endpoint: Endpoint
     row: Row
     context: CallContext
-    parameters: Mapping[str, JSON]
     tools: Tools
     in_text: bool = False
 
@@ -282,7 +281,6 @@ class EndpointModel:
         request = ChatRequest(
             messages=tuple(messages),
             tools=tools,
-            parameters=self.parameters,
             idempotency_key=self.context.idempotency_key(part),
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )

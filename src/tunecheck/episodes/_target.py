@@ -68,9 +68,6 @@ class ConversationTarget(EndpointTargetBase):
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in the inference log.
         user: makes the simulated user of a row's conversation; by default the row's turns are sent in order.
-        wording: the system prompt and other texts. The default depends on the row: the texts of the `format`'s family,
-            if known; else the benchmark's texts from the user's copy, for its rows; else ours.
-        parameters: override the endpoint's own in every request.
         time_limit_s: seconds after which a call of a simulator is abandoned.
         data: the copy of the benchmark with prompts and long-context constants, if not in the usual place.
 
@@ -105,8 +102,6 @@ class ConversationTarget(EndpointTargetBase):
         include_input_log: bool = False,
         include_state_log: bool = True,
         user: MakeUser | None = None,
-        wording: Wording | None = None,
-        parameters: Mapping[str, JSON] | None = None,
         time_limit_s: float = 10,
         data: Path | None = None,
     ) -> None:
@@ -142,9 +137,6 @@ class ConversationTarget(EndpointTargetBase):
         self.include_state_log = include_state_log
 
         self._make_user = user
-        self._wording = wording
-        self._parameters = dict(parameters or {})
-
         self._services = Services(data=data, time_limit_s=time_limit_s)
         # Rows of one question need no simulators; they are asked as any endpoint target asks.
         self._single = EndpointTarget(endpoint)
@@ -179,7 +171,7 @@ class ConversationTarget(EndpointTargetBase):
         scenario = scenarios.read_scenario(row, self._services)
         in_text = self.mode == "text"
 
-        model = scenarios.EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
+        model = scenarios.EndpointModel(self.endpoint, row, context, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else scenarios.ScriptedUser(scenario.turns)
 
         # A turn that only adds functions has no message in the data, so a text of the benchmark announces them.
@@ -207,11 +199,10 @@ class ConversationTarget(EndpointTargetBase):
         offer = scenarios.Offer(tools, [tool.get("function") for tool in tools])
         dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
 
+        request = replace(request, row=row)
         # In text mode the functions are in the prompt, so the request has no tools.
         if in_text:
             request = replace(request, messages=dialect.open(request.messages), tools=None)
-
-        request = replace(request, row=row, parameters={**self._parameters, **request.parameters})
 
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         # A question has no steps: the log has only the request, if at all.
@@ -262,12 +253,10 @@ class ConversationTarget(EndpointTargetBase):
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, from_benchmark_copy: bool) -> Wording:
-        """Return the texts for the model: the given ones, else its family's, else the owning benchmark's, else ours.
+        """Return the texts for the model: its family's, if known, else the owning benchmark's, else ours.
 
         The benchmark's texts must be read from the user's copy, so they are used only with `from_benchmark_copy`.
         """
-        if self._wording is not None:
-            return self._wording
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return dialects.FamilyWording(self._profile.prompt)
 
@@ -319,8 +308,7 @@ class ConversationTarget(EndpointTargetBase):
         if endpoint is None or user is None:
             return None
 
-        wording = "" if self._wording is None else self._wording.fingerprint()
-        return content_hash([endpoint, self._settings(), dict(self._parameters), user, wording, self.scoring_version])
+        return content_hash([endpoint, self._settings(), user, self.scoring_version])
 
     def describe(self) -> dict[str, JSON]:
         return {**super().describe(), "conversation": self._settings()}
@@ -380,7 +368,11 @@ class ConversationAttempt:
             if user_messages is None:
                 break
             self._begin_turn(turn, user_messages)
-            await self._answer_turn(turn)
+            answers = self.episode.turns[-1].answers
+            while await self._step(turn, len(answers)):
+                if self.step_limit is not None and len(answers) >= self.step_limit:
+                    self.episode.add(TurnEnded("step_limit", str(self.target.step_limit)))
+                    break
             self._record_states()
             # No turn follows a forced end: the step limit, or a full context.
             if self.episode.forced_quit:
@@ -419,14 +411,6 @@ class ConversationAttempt:
 
         self._messages.extend(messages)
         self.episode.add(Said(messages))
-
-    async def _answer_turn(self, turn: int) -> None:
-        """Request answers and make their calls until the turn ends by itself or reaches the step limit."""
-        answers = self.episode.turns[-1].answers
-        while await self._step(turn, len(answers)):
-            if self.step_limit is not None and len(answers) >= self.step_limit:
-                self.episode.add(TurnEnded("step_limit", str(self.target.step_limit)))
-                return
 
     async def _step(self, turn: int, step: int) -> bool:
         """Request one answer and make its calls; return True if the model must answer again.

@@ -26,7 +26,7 @@ from typing import cast
 from tunecheck import ConfigurationError, DataError, datasets
 from tunecheck.calls import tool_name
 from tunecheck.datasets import JsonLinesSource, Record
-from tunecheck.plugins import JSON, canonical, did_you_mean, dumps, loads
+from tunecheck.plugins import JSON, did_you_mean, dumps, loads
 from tunecheck_bfcl._data import files as bfcl
 from tunecheck_bfcl._data.prompts import OWN_HINTS, Hints, read_hints
 
@@ -316,15 +316,9 @@ def select_rows(
 
     if categories is not None:
         chosen = bfcl.named_categories(categories)
-    elif ids:
-        chosen = [category for category in bfcl.CATEGORIES.values() if category in map(bfcl.category_of, ids)]
     else:
-        chosen = bfcl.named_categories("all")
-
-    for row_id in ids:
-        if bfcl.category_of(row_id) not in chosen:
-            names = ", ".join(category.name for category in chosen) or "BFCL"
-            raise DataError(f"{row_id[:100]!r} is not a row of {names}; ids begin with a category: multi_turn_base_0")
+        of_ids = [category for category in bfcl.CATEGORIES.values() if category in map(bfcl.category_of, ids)]
+        chosen = of_ids or bfcl.named_categories("all")
 
     # The data set is named after the given categories, else after those of the ids.
     name = categories or (",".join(category.name for category in chosen) if ids else "all")
@@ -378,7 +372,7 @@ class BfclSource(datasets.Source):
             for row in islice(rows, self.limit):
                 number += 1
                 if digest is not None:
-                    digest.update(canonical(row) + b"\n")
+                    digest.add(row)
                 yield number, row
 
     def _check_ids(self) -> None:

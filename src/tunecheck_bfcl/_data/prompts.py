@@ -73,12 +73,17 @@ def read_constants(path: Path) -> dict[str, object]:
         DataError: the file cannot be read, or is not Python.
     """
     constants: dict[str, object] = {}
-    for name, expression in _assignments(parse_file(path)):
-        try:
-            constants[name] = _value(expression, constants)
-        except (ValueError, TypeError, RecursionError, MemoryError):
-            # An earlier value must not stay for a name that now has another one.
-            constants.pop(name, None)
+    for statement in parse_file(path).body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                try:
+                    constants[name] = _value(value, constants)
+                except (ValueError, TypeError, RecursionError, MemoryError):
+                    # An earlier value must not stay for a name that now has another one.
+                    constants.pop(name, None)
     return constants
 
 
@@ -91,16 +96,6 @@ def text_constants(path: Path) -> Iterator[str]:
     for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-
-
-def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the name and the expression of each simple assignment at the top level of a module."""
-    for statement in module.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                yield name, value
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                yield name, value
 
 
 def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
