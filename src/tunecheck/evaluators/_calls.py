@@ -15,7 +15,7 @@ A ground truth with an unreadable call is an error of the data (ValueError), not
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -79,17 +79,17 @@ class CallComparison:
     @cached_property
     def function_faults(self) -> list[Fault]:
         """The faults of the calls, without those of their arguments. If calls cannot be compared, only the reason."""
-        return self._faults_without_match() or [*call_faults(self.match, self.policy), *self._schema_faults()]
+        return self._faults(())
 
     @cached_property
     def faults(self) -> list[Fault]:
         """The faults of the calls and their arguments. If calls cannot be compared, only the reason."""
-        faults = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
-        return self._faults_without_match() or [*faults]
+        return self._faults(argument_faults(self.match))
 
-    def _schema_faults(self) -> Iterator[Fault]:
-        """Return an iterator over the faults of violated schemas; it is empty without `validate_schema`."""
-        return schema_faults(self.match) if self.policy.validate_schema else iter(())
+    def _faults(self, of_arguments: Iterable[Fault]) -> list[Fault]:
+        """Return the faults of the calls, with those of the arguments; those of schemas only with `validate_schema`."""
+        of_schemas = schema_faults(self.match) if self.policy.validate_schema else ()
+        return self._faults_without_match() or [*call_faults(self.match, self.policy), *of_arguments, *of_schemas]
 
     def _faults_without_match(self) -> list[Fault]:
         """Return the faults of a row whose calls cannot be compared; an empty list for other rows.

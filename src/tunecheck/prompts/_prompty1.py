@@ -213,29 +213,24 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         raise front.error((*path, "connection"), problem)
 
     kind = front.one_of((prompt.AZURE, prompt.OPENAI), _implied_kind(configuration), *path, "type")
+    is_azure = kind == prompt.AZURE
+    url_key, name_key = ("azure_endpoint", "azure_deployment") if is_azure else ("base_url", "model")
+    url, key = front.filled_text(*path, url_key), front.filled_text(*path, "api_key")
 
     # If only the model is given, Azure's loader reads the rest from the environment.
-    prefix = "AZURE_OPENAI" if kind == prompt.AZURE else "OPENAI"
-    only_model = {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}
-    key = f"${{env:{prefix}_API_KEY}}" if only_model else front.filled_text(*path, "api_key")
+    if {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}:
+        key = "${env:AZURE_OPENAI_API_KEY}" if is_azure else "${env:OPENAI_API_KEY}"
+        url = "${env:AZURE_OPENAI_ENDPOINT}" if is_azure else None
 
-    if kind == prompt.OPENAI:
-        url = front.filled_text(*path, "base_url") or prompt.OPENAI_URL
-        return prompt.definition_of(
-            kind, url, front.required_text(*path, "model"), key=key, headers=_http_headers(front)
-        )
-
-    endpoint = f"${{env:{prefix}_ENDPOINT}}" if only_model else front.filled_text(*path, "azure_endpoint")
-    if endpoint is None:
-        raise front.error((*path, "azure_endpoint"), "the key `azure_endpoint` is missing: write the url")
-
+    if is_azure and url is None:
+        raise front.error((*path, url_key), f"the key `{url_key}` is missing: write the url")
     return prompt.definition_of(
         kind,
-        endpoint,
-        front.required_text(*path, "azure_deployment"),
-        api_version=front.filled_text(*path, "api_version") or "2024-02-01",
+        url or prompt.OPENAI_URL,
+        front.required_text(*path, name_key),
+        api_version=(front.filled_text(*path, "api_version") or "2024-02-01") if is_azure else None,
         key=key,
-        entra=True,
+        entra=is_azure,
         headers=_http_headers(front),
     )
 

@@ -88,12 +88,11 @@ class MatchPolicy:
         """Check all settings: switches must be bools, tolerances finite numbers of at least 0 (ConfigurationError)."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(field.default, bool):
-                fits, wanted = isinstance(value, bool), "true or false"
-            else:
-                number = real_number(value)
-                fits, wanted = number is not None and 0 <= number < math.inf, "a finite number of at least 0"
+            is_switch = isinstance(field.default, bool)
+            number = real_number(value)
+            fits = isinstance(value, bool) if is_switch else number is not None and 0 <= number < math.inf
             if not fits:
+                wanted = "true or false" if is_switch else "a finite number of at least 0"
                 raise ConfigurationError(f"the matching policy {field.name} must be {wanted}, not {value!r}")
 
     @classmethod

@@ -494,14 +494,10 @@ class RougeScoreEvaluator(TextEvaluator):
         if value not in [*RougeType]:
             raise ConfigurationError(f"rouge_type must be one of {', '.join(RougeType)}, not {value!r}")
         self._type = RougeType(value)
-        self._thresholds = RougeScore(
-            finite_number("precision_threshold", precision_threshold),
-            finite_number("recall_threshold", recall_threshold),
-            finite_number("f1_score_threshold", f1_score_threshold),
-        )
-        thresholds = {f"{name}_threshold": value for name, value in self._thresholds._asdict().items()}
-        pass_mark = self._thresholds.f1_score
-        super().__init__(pass_mark, rouge_type=self._type.value, **thresholds, render_calls=render_calls)
+        given = RougeScore(precision_threshold, recall_threshold, f1_score_threshold)
+        thresholds = {f"{name}_threshold": value for name, value in given._asdict().items()}
+        self._thresholds = RougeScore(*(finite_number(name, value) for name, value in thresholds.items()))
+        super().__init__(f1_score_threshold, rouge_type=self._type.value, **thresholds, render_calls=render_calls)
 
     def _judge(self, pair: TextPair) -> Verdict:
         score = self._score(pair.reference, pair.candidate)

@@ -174,53 +174,53 @@ def _ends_sentence(piece: str) -> bool | None:
 
 # -- Treebank: the rules, in nltk's order
 
-_OPENING_QUOTES = tuple(
-    (re.compile(pattern, re.ASCII | re.IGNORECASE), replacement)
-    for pattern, replacement in (
-        # opening quotes as in TeX
-        (r"(``?)", r" \1 "),
-        # at the beginning of the sentence and after a blank or an opening bracket: `say "yes` → say `` yes
-        (r'\A"', "`` "),
-        (r"([ ([{<])(?:\"|'')", r"\1 `` "),
-        # an apostrophe before a word: `'hello` → ' hello; not `'re`
-        (r"(?<!\w)'(?=\w)(?!(?:re|ve|ll|[mtsdn])\b)", "' "),
-    )
+
+def _rules(flags: re.RegexFlag, *rules: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the rules, each a pattern and its replacement, with compiled patterns."""
+    return tuple((re.compile(pattern, flags), replacement) for pattern, replacement in rules)
+
+
+_OPENING_QUOTES = _rules(
+    re.ASCII | re.IGNORECASE,
+    # opening quotes as in TeX
+    (r"(``?)", r" \1 "),
+    # at the beginning of the sentence and after a blank or an opening bracket: `say "yes` → say `` yes
+    (r'\A"', "`` "),
+    (r"([ ([{<])(?:\"|'')", r"\1 `` "),
+    # an apostrophe before a word: `'hello` → ' hello; not `'re`
+    (r"(?<!\w)'(?=\w)(?!(?:re|ve|ll|[mtsdn])\b)", "' "),
 )
-_PUNCTUATION = tuple(
-    (re.compile(pattern, re.ASCII), replacement)
-    for pattern, replacement in (
-        # the full stop at the end, also before closing quotes and brackets: `end.")` → end . ")
-        (r"([^.])\.([])}>\"' ]*+)\s*$", r"\1 . \2 "),
-        # colons and commas, but not `1,000` or `9:30`
-        (r"([:,])([^\d])", r" \1 \2"),
-        (r"([:,])$", r" \1 "),
-        # an ellipsis, and marks that are tokens of their own
-        (r"(\.{2,}|[;@#$%&?!])", r" \1 "),
-        # a closing apostrophe: `dogs' ` → dogs '
-        (r"([^'])' ", r"\1 ' "),
-        # brackets and the dash
-        (r"([][(){}<>*]|--)", r" \1 "),
-    )
+_PUNCTUATION = _rules(
+    re.ASCII,
+    # the full stop at the end, also before closing quotes and brackets: `end.")` → end . ")
+    (r"([^.])\.([])}>\"' ]*+)\s*$", r"\1 . \2 "),
+    # colons and commas, but not `1,000` or `9:30`
+    (r"([:,])([^\d])", r" \1 \2"),
+    (r"([:,])$", r" \1 "),
+    # an ellipsis, and marks that are tokens of their own
+    (r"(\.{2,}|[;@#$%&?!])", r" \1 "),
+    # a closing apostrophe: `dogs' ` → dogs '
+    (r"([^'])' ", r"\1 ' "),
+    # brackets and the dash
+    (r"([][(){}<>*]|--)", r" \1 "),
 )
-_CLOSING_QUOTES = tuple(
-    (re.compile(pattern, re.ASCII), replacement)
-    for pattern, replacement in (
-        # all other quotation marks are closing ones
-        (r"''|\"", " '' "),
-        (r"\s+", " "),
-        # `it's ` → it 's, `they'll ` → they 'll, `don't ` → do n't
-        (r"([^' ])('[sSmMdD]?) ", r"\1 \2 "),
-        (r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
-    )
+_CLOSING_QUOTES = _rules(
+    re.ASCII,
+    # all other quotation marks are closing ones
+    (r"''|\"", " '' "),
+    (r"\s+", " "),
+    # `it's ` → it 's, `they'll ` → they 'll, `don't ` → do n't
+    (r"([^' ])('[sSmMdD]?) ", r"\1 \2 "),
+    (r"([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) ", r"\1 \2 "),
 )
 # `cannot` → can not, `gimme` → gim me
-_CONTRACTIONS = tuple(
-    (re.compile(rf"{before}({first})({second})", re.ASCII | re.IGNORECASE), r" \1 \2 ")
-    for before, first, second in (
+_CONTRACTIONS = _rules(
+    re.ASCII | re.IGNORECASE,
+    *((rf"{before}({first})({second})", r" \1 \2 ") for before, first, second in (
         (r"\b", "can", r"not\b"), (r"\b", "d", r"'ye\b"), (r"\b", "gim", r"me\b"), (r"\b", "gon", r"na\b"),
         (r"\b", "got", r"ta\b"), (r"\b", "lem", r"me\b"), (r"\b", "more", r"'n\b"),
         (r"\b", "wan", r"na(?=[\s\x1c-\x1f])"), (" ", "'t", r"is\b"), (" ", "'t", r"was\b"),
-    )
+    )),
 )  # fmt: skip
 
 
