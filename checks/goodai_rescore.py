@@ -3,7 +3,7 @@
     python checks/goodai_rescore.py recorded.jsonl --out rescored.jsonl [--compat]
 
 Writes each row again, in order, with `our_score` and `our_reasons`; `our_score` is null where only a judge can tell.
-A row has `dataset` (a title or name), `expected`, `responses`, and optionally `kind` (a group in the table), `args`,
+A row has `dataset` (a title or name), `expected`, `responses`, and optionally `kind` (a group in the table),
 `questions` or `question`, `script`, `log_from_question` (lines "Agent (time): …") or `since_question`.
 `--compat` scores as the benchmark does.
 Exits with 0, with 1 if no row can be scored, and with 2 for wrong use.
@@ -200,7 +200,7 @@ def given_of_row(row: Mapping[str, JSON]) -> FinishedTest:
     title = row.get("dataset")
     if not isinstance(title, str) or not title.strip():
         raise DataError('the row does not say its data set: "dataset" must be a text')
-    expected, responses, args = row.get("expected"), row.get("responses"), row.get("args")
+    expected, responses = row.get("expected"), row.get("responses")
     if not isinstance(responses, (list, str)):
         raise DataError('the row has no list of "responses"')
     log = ((line, _AGENT.match(line)) for line in _texts(row.get("log_from_question")))
@@ -209,7 +209,6 @@ def given_of_row(row: Mapping[str, JSON]) -> FinishedTest:
         title=title,
         expected=expected if isinstance(expected, list) else [] if expected is None else [expected],
         responses=[responses] if isinstance(responses, str) else _texts(responses),
-        args=args if isinstance(args, dict) else {},
         questions=_texts(row.get("questions")) or _texts([row.get("question")]),
         since_question=_texts(row.get("since_question")) or since_question,
         script=_texts(row.get("script")),

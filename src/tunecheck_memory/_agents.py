@@ -20,7 +20,7 @@ from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
 from tunecheck.plugins import JSON, dumps
 from tunecheck_memory._events import Outcome
-from tunecheck_memory._tokens import MESSAGE_TOKENS, CountingOnce, Tokenizer, replace_lone_surrogates
+from tunecheck_memory._tokens import MESSAGE_TOKENS, Tokenizer, replace_lone_surrogates
 
 MAX_REPLY_CHARACTERS = 1 << 20
 """The longest accepted reply: some 250,000 tokens, more than any model writes at once."""
@@ -45,11 +45,6 @@ class Agent(ABC):
     at_us, from_us, to_us: times of the conversation's clock in µs since 1970 (UTC).
     suggested: a reply that the agent may take as its own instead of generating one; the outcome is then `adopted`.
     """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Take over the name of an endpoint, and whether it is simulated."""
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
 
     @abstractmethod
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> Outcome:
@@ -164,10 +159,8 @@ class EndpointAgent(Agent):
     """
 
     def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None) -> None:
-        super().__init__(endpoint)
         self._endpoint = endpoint
-        # Each message is counted twice: when exchanges are dropped for it, and when it is kept.
-        self._tokenizer = CountingOnce(tokenizer)
+        self._tokenizer = tokenizer
         self._limit = max_prompt_size
         if max_prompt_size is not None and max_prompt_size <= 0:
             raise ConfigurationError(f"max_prompt_size must be at least 1 token, not {max_prompt_size}")
@@ -185,18 +178,20 @@ class EndpointAgent(Agent):
             EndpointError: The call failed after all retries.
         """
         if suggested is not None:
-            outcome = Outcome(at_us, suggested, adopted=True, simulated=self.simulated)
+            outcome = Outcome(at_us, suggested, adopted=True, simulated=self._endpoint.simulated)
         else:
             request = ChatRequest(self._prompt(message), idempotency_key=key, sent_at=to_utc(at_us))
 
             asked_length = len(dumps(request.messages))
             try:
                 completion = await self._endpoint.complete(request)
-                outcome = outcome_of(at_us, completion, self.name, asked_length)
+                outcome = outcome_of(at_us, completion, self._endpoint.name, asked_length)
             except ContentFilterError:
-                outcome = Outcome(at_us, "", simulated=self.simulated, declined=True, asked=asked_length)
+                simulated = self._endpoint.simulated
+                outcome = Outcome(at_us, "", simulated=simulated, declined=True, asked=asked_length)
             except ValueError as error:  # for example a request template that names a row's column
-                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}; correct it") from None
+                name = self._endpoint.name
+                raise ConfigurationError(f"endpoint {name!r} cannot be an agent: {error}; correct it") from None
 
         # The exchange is kept in the same way as one that is read from an event log.
         self.observe(message, outcome.text or "", declined=outcome.declined)
@@ -218,7 +213,8 @@ class EndpointAgent(Agent):
         """Drop the oldest exchanges until the message fits, then keep the exchange unless the service declined it."""
         self._make_room(message)
         if not declined:
-            self._keep(message, reply)
+            self._kept.append(_Exchange(message, reply, self._tokens_of(message) + self._tokens_of(reply)))
+            self._used += self._kept[-1].tokens
 
     def observe_reset(self) -> None:
         """Forget the conversation."""
@@ -226,18 +222,8 @@ class EndpointAgent(Agent):
         self._used = 0
 
     def resize(self, max_prompt_size: int | None) -> None:
-        """Change the token limit, and count the kept exchanges again; dropped exchanges stay dropped."""
+        """Change the token limit; dropped exchanges stay dropped."""
         self._limit = max_prompt_size
-        exchanges = [*self._kept]
-        self.observe_reset()
-        for each in exchanges:
-            self._keep(each.message, each.reply)
-
-    def _keep(self, message: str, reply: str) -> None:
-        """Count the tokens of an exchange, and add it to later prompts."""
-        tokens = self._tokens_of(message) + self._tokens_of(reply)
-        self._kept.append(_Exchange(message, reply, tokens))
-        self._used += tokens
 
     def _make_room(self, message: str) -> None:
         """Drop the oldest exchanges, for good, until a new message fits."""
@@ -246,15 +232,14 @@ class EndpointAgent(Agent):
             self._used -= self._kept.popleft().tokens
 
     def _tokens_of(self, text: str) -> int:
-        """Return the tokens of a message with this text; 0 if there is no limit, because counting takes time."""
-        return 0 if self._limit is None else self._tokenizer.count(text) + MESSAGE_TOKENS
+        """Return the tokens of a message with this text."""
+        return self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
 class RememberingAgent(Agent):
     """An agent that keeps the conversation itself: each request holds only the new message."""
 
     def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
-        super().__init__(endpoint)
         self._endpoint = endpoint
         self._conversation = conversation
 
@@ -268,9 +253,9 @@ class RememberingAgent(Agent):
                 message, conversation=self._conversation, key=key, sent_at=to_utc(at_us), suggested=suggested
             )
         except ContentFilterError:
-            return Outcome(at_us, "", simulated=self.simulated, declined=True, asked=len(message))
+            return Outcome(at_us, "", simulated=self._endpoint.simulated, declined=True, asked=len(message))
 
-        return outcome_of(at_us, answer.completion, self.name, len(message), adopted=answer.adopted)
+        return outcome_of(at_us, answer.completion, self._endpoint.name, len(message), adopted=answer.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
         """Ask the agent to forget the conversation."""

@@ -482,9 +482,8 @@ def _wording_hash(wording: SessionWording) -> str:
     """Return a hash of all texts and the menu, independent of the paths of their files."""
     texts: dict[str, Any] = msgspec.to_builtins(wording)
     # The path of the menu differs between machines; its content decides the conversation.
-    menu = Path(texts["restaurant"].pop("menu_file"))
-    menu_hash = hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""
-    return content_hash([texts, menu_hash])
+    texts["restaurant"]["menu_file"] = wording.restaurant.menu.text
+    return content_hash(texts)
 
 
 OUTPUT_COLUMNS = frozenset(
@@ -560,7 +559,6 @@ def _own_score(state: TestState, test: Test) -> Score | None:
         title=test.definition.title,
         expected=test.definition.expected,
         responses=state.responses,
-        args=test.kind.arguments,
         questions=state.questions,
         since_question=state.since_question,
         points=state.points,

@@ -41,7 +41,7 @@ def read_test(
 ) -> FinishedTest:
     """Return a row's columns as a finished test; a column may hold a value, its JSON text, or nothing.
 
-    `row` may have `arguments`, and the lists of texts `questions`, `since_question` and `script`.
+    `row` may have the lists of texts `questions`, `since_question` and `script`.
 
     Raises:
         ValueError: The row names no data set, or a column's value has no JSON form.
@@ -49,13 +49,11 @@ def read_test(
     title = none_if_nan(dataset)
     if not isinstance(title, str) or not title.strip():
         raise ValueError(f"the column `dataset` must be a memory data set's title, like Spy Meeting, not {title!r:.60}")
-    arguments = _value(row.pop("arguments", None), "arguments")
 
     return FinishedTest(
         title=title.strip(),
         expected=_as_list(expected, "expected"),
         responses=_texts(responses, "responses"),
-        args=arguments if isinstance(arguments, dict) else {},
         points=_points(_value(points, "points"), _texts(reasons, "reasons")),
         **{name: _texts(value, name) for name, value in row.items()},
     )
@@ -76,9 +74,8 @@ def _value(value: object, name: str) -> JSON:
         except ValueError:
             return value
 
-    # Columns of data frames and arrays have `tolist`.
     try:
-        return plain(value.tolist() if hasattr(value, "tolist") else value)
+        return plain(value)
     except TypeError as error:
         raise ValueError(f"the column `{name}` has a value that JSON cannot hold: {error}") from None
 
@@ -121,10 +118,10 @@ class MemoryEvaluator(Evaluator):
         threshold: The lowest score that passes.
 
     Required columns: `dataset` (the test's title, such as "Spy Meeting"), `expected`, and `responses` (the replies to
-    the test's questions). Optional columns: `arguments` (of the data set in the configuration), `questions`, `script`,
-    `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, if the test counts them
-    itself) with `reasons`, `own_score` (the score by a user's own kind) and `own_sure` (False: ask the judge, if there
-    is one). The verdict's `properties` hold the data set and `by`: words, points, rules or judge.
+    the test's questions). Optional columns: `questions`, `script`, `since_question` (every reply from the question on),
+    `points` (`{"points": 3, "most": 5}`, if the test counts them itself) with `reasons`, `own_score` (the score by a
+    user's own kind) and `own_sure` (False: ask the judge, if there is one). The verdict's `properties` hold the data
+    set and `by`: words, points, rules or judge.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -173,7 +170,6 @@ class MemoryEvaluator(Evaluator):
         dataset: object,
         expected: object,
         responses: object,
-        arguments: object = None,
         questions: object = None,
         script: object = None,
         since_question: object = None,
@@ -297,7 +293,7 @@ def judge_by_words(given: FinishedTest) -> Score | Undecided:
     try:
         if points is not None:
             score = Score(points.points / points.most, points.reasons)
-        elif kind is not None and not kind.judged:
+        elif kind is not None:
             score = kind().score(given)
     except UndecidedError as error:
         return Undecided(str(error))

@@ -16,7 +16,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 import msgspec
 
 from tunecheck import ConfigurationError, PluginError
-from tunecheck.plugins import JSON, Candidate, Extension, Trust, did_you_mean, discover, find, load, load_offer, plain
+from tunecheck.plugins import JSON, Candidate, Trust, did_you_mean, discover, find, load, load_offer, plain
 from tunecheck_memory.plugin import PLUGIN
 
 if TYPE_CHECKING:
@@ -174,13 +174,11 @@ class FinishedTest:
     responses: the agent's replies to the test's questions, in order.
     since_question: all replies in the conversation from the last question on, for tests with a callback; else empty.
     points: the points that the test counted itself, if any.
-    args: the arguments of its data set in the configuration.
     """
 
     title: str
     expected: Sequence[JSON]
     responses: Sequence[str]
-    args: Mapping[str, JSON] = field(default_factory=dict)
     questions: Sequence[str] = ()
     since_question: Sequence[str] = ()
     points: Points | None = None
@@ -424,14 +422,13 @@ _OTHER_TITLES = {"keyvaluepairs": "kv", "conflictingpersonalinformation": "confl
 def shipped_kind(title: str) -> type[Kind] | None:
     """Return the shipped kind with this title or name ("Spy Meeting", "spy_meeting"), or None if there is none."""
     plain = plain_title(title)
-    extension = _extensions_by_title().get(_OTHER_TITLES.get(plain, plain))
-    return None if extension is None else cast("type[Kind]", extension.load())
+    return _kinds_by_title().get(_OTHER_TITLES.get(plain, plain))
 
 
 @lru_cache(maxsize=1)
-def _extensions_by_title() -> Mapping[str, Extension]:
-    """Return the loaders of the shipped kinds by the plain forms of their names, such as "spymeeting"."""
-    return {plain_title(name): extension for name, extension in PLUGIN.own_kinds[GROUP].items()}
+def _kinds_by_title() -> Mapping[str, type[Kind]]:
+    """Return the shipped kinds by the plain forms of their names, such as "spymeeting"."""
+    return {plain_title(kind.name): kind for kind in shipped_kinds()}
 
 
 def shipped_kinds() -> list[type[Kind]]:

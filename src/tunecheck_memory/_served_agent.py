@@ -6,7 +6,7 @@ A message is answered by the first rule that applies:
 2. It has no question: "Noted."
 3. Its last question has a time, "What did I tell you 3 hours ago?": the note nearest to that time, first among notes
    that share a word with the question.
-4. The note that shares the most words with the question. A word counts 1/n if it is in n notes.
+4. The newest of the notes that share the most words with the question
 5. "I do not know."
 
 Sentences that are no questions are noted after the answer.
@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections import OrderedDict, deque
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple
 
@@ -174,24 +173,11 @@ class NoteAgent(Service):
             related = [note for note in notes if about & _words(note.text)]
             return min(related or notes, key=lambda note: abs(note.at_s - at_s)).text
 
-        best = _best_notes(notes, about)
-        return best[-1].text if best else "I do not know."
+        best = max(reversed(notes), key=lambda note: len(about & _words(note.text)))
+        return best.text if about & _words(best.text) else "I do not know."
 
 
 def _words(text: str) -> set[str]:
     """Return the subject words of a text in lower case, without a plural's s."""
     words = (word.lower() for word in _WORD.findall(text))
     return {word.removesuffix("s") for word in words if word not in _FILLING}
-
-
-def _best_notes(notes: Iterable[_Note], question_words: set[str]) -> list[_Note]:
-    """Return the notes that share the most words with a question, the oldest first. Rare words count more.
-
-    Return an empty list if no note shares a word.
-    """
-    shared = [(note, question_words & _words(note.text)) for note in notes]
-    common = Counter(word for _, words in shared for word in words)
-    # Sorted, so that notes with equal words have equal sums, in which the order of the addends counts.
-    fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]
-    best = max((fit for _, fit in fits), default=0.0)
-    return [note for note, fit in fits if fit == best] if best else []

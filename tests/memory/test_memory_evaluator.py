@@ -129,7 +129,7 @@ def test_columns_may_be_json_text_as_csv_files_have_them() -> None:
         dataset="Shopping",
         expected='[["soap", 2]]',
         responses='["[{\\"item\\": \\"soap\\", \\"quantity\\": 2}]"]',
-        arguments=float("nan"),
+        script=float("nan"),
     )
     assert found["memory"] == 1.0
 

@@ -47,11 +47,7 @@ def test_any_replies_have_a_score_or_a_reason(title: str, expected: list[Any], r
     score_as_benchmark(test)
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(("dataset", "expected", "responses", "args", "script", "log_from_question")), WITH_NAN
-    )
-)
+@given(st.dictionaries(st.sampled_from(("dataset", "expected", "responses", "script", "log_from_question")), WITH_NAN))
 def test_any_row_is_rescored(row: dict[str, Any]) -> None:
     assert "our_score" in rescore_row(row).row
 
@@ -59,7 +55,7 @@ def test_any_row_is_rescored(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("title", TITLES)
 def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
     wrong: Any = [None, 3, ["x"], {"a": 1}]
-    assert is_sound(judge_by_words(FinishedTest(title, wrong, wrong, args=wrong, since_question=wrong, script=wrong)))
+    assert is_sound(judge_by_words(FinishedTest(title, wrong, wrong, since_question=wrong, script=wrong)))
 
 
 @pytest.mark.parametrize("title", TITLES[:-2])

@@ -15,7 +15,7 @@ from tunecheck_memory import Colours, FinishedTest, Points, Score, Undecided, ju
 from tunecheck_memory._kinds.spy_meeting import spy_words
 
 CASES = by_rule(Path(__file__).with_name("scoring_cases.jsonl"))
-GIVEN = ("args", "script", "since_question")
+GIVEN = ("script", "since_question")
 
 
 @pytest.mark.parametrize("rule", CASES)
