@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import MISSING, asdict
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,7 +116,6 @@ def _finding_line(finding: authoring.Finding) -> str:
 _CERTAINTY_TITLES = {"sure": "certainly wrong", "likely": "probably wrong", "look": "worth a look"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditOptions(cli.DataCheckOptions, cli.ResultsOptions):
     data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
@@ -252,7 +251,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
     name: str = argument("Name of the data set, which is written to datasets/NAME.jsonl.", "NAME")
     simulator: list[str] | None = option(
@@ -469,7 +467,6 @@ def _show_author(report: authoring.AuthorReport) -> None:
 # -- datasets export
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
     run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
     to: str = option(

@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from pathlib import Path
 
 from tunecheck import ConfigurationError, TunecheckError, __version__, cli
@@ -59,7 +59,6 @@ _AMLIGNORE = (
 """Patterns of what is not copied into the job: folders that it does not need, and files that may hold secrets."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class JobOptions(cli.JsonOptions):
     arguments: list[str] = cli.argument("Arguments of `tunecheck evaluate`, after --.", "-- --dataset FILE …")
     compute: str = cli.option("Compute that runs the job.", "NAME", _PANEL, default=MISSING)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -24,7 +23,6 @@ SCORES = "bfcl_score"
 """The subfolder of a run's folder with the verdicts."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class BfclRunOptions(cli.ResumableOptions, cli.ConversationOptions, cli.NamesOptions):
     command: ClassVar[str] = "bfcl run"
     fixed: ClassVar[bool] = True
@@ -139,7 +137,6 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     return cli.FAILED if failed else cli.DONE
 
 
-@dataclass(frozen=True, kw_only=True)
 class LeaderboardScoreOptions(cli.JsonOptions, cli.NamesOptions):
     path: Path = cli.argument(
         "A BFCL_v3_… or BFCL_v4_<category>_result.json file, or a folder with such files.", "PATH"
@@ -198,7 +195,6 @@ def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
     console(sys.stdout).print(table)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowOptions(cli.CommandOptions):
     ids: list[str] | None = cli.argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
     all: bool = cli.flag("Write every entry of the categories to its own file (needs --out).")
@@ -240,7 +236,6 @@ def show(options: ShowOptions, invocation: cli.Invocation) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetOptions(cli.CommandOptions):
     to: Path | None = cli.option("Folder to put the data in; by default the user's cache.", "DIR")
     source: Path | None = cli.option("Unpack this wheel instead of downloading one.", "WHEEL", flags=("--from",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
 
-@dataclass(frozen=True, kw_only=True)
 class MemoryRunOptions(ModelOptions, ResumableOptions):
     command: ClassVar[str] = "memory run"
     anew: ClassVar[str] = "with --fresh"

@@ -1,11 +1,8 @@
 """The options of `evaluate` that this package adds."""
 
-from dataclasses import dataclass
-
 from tunecheck.cli import RUNNING, AddedOptions, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class RayOptions(AddedOptions):
     """Options of `--on ray`."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tunecheck_serve as local  # its names load on first use
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServeOptions(CommandOptions):
     replay: str | None = option("File of recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("Answer the rows of this data set with the simulated model.", "DATASET")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tunecheck import ConfigurationError, TunecheckError, cli, plugins
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _destination = functools.partial(cli.option, panel=cli.RUNNING, recorded=False, acts="sends")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DestinationOptions(cli.CommandOptions):
     """Options that name the destinations of an upload."""
 
@@ -35,7 +34,6 @@ class DestinationOptions(cli.CommandOptions):
     mlflow: str | None = _destination("Upload to the MLflow server at this address.", "URL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluateUploadOptions(DestinationOptions, cli.AddedOptions):
     """Options of `evaluate` that upload its run."""
 
@@ -114,7 +112,6 @@ def upload_lines(done: Uploaded) -> Iterator[str]:
         yield clean(done.url, 2_000)
 
 
-@dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, cli.JsonOptions, cli.ResultsOptions):
     runs: list[str] = cli.argument("Finished runs: name, id, beginning of an id, folder, or last.", "RUN…")
     allow_simulated: bool = cli.flag("Upload simulated answers, tagged as simulated.")

@@ -1,7 +1,7 @@
 """Options of a command: described once, given on the command line, in a file or by a recorded run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,7 +28,6 @@ from tunecheck.cli._running import as_recorded, merge_resumed_options, read_conf
 from tunecheck.plugins import JSON, dumps
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrewOptions(ResumableOptions):
     """Options of every kind."""
 

@@ -282,13 +282,11 @@ def test_a_plugin_without_its_extra_does_not_stop_what_nobody_asked_it_for(plugi
 
 
 OPTIONS = """
-from dataclasses import dataclass
 from tunecheck.cli import AddedOptions, Addition, flag, option
 from tunecheck.plugins import Extension, Plugin
 
 PLUGIN = Plugin("{name}", "An example.", options={{"{name}": Extension("{name}:AcmeOptions", "Options.")}})
 
-@dataclass(frozen=True, kw_only=True)
 class AcmeOptions(AddedOptions):
     {option}
     def before_run(self, *, simulated, allow_simulated):

@@ -71,7 +71,6 @@ DataCheck: TypeAlias = "Callable[[datasets.Dataset, DataCheckOptions], CheckResu
 """A plug-in's check of the rows of a data set, registered under `data_checks`."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckOptions(DataCheckOptions):
     targets: list[str] | None = argument(
         "Data sets (a file, or e.g. bfcl:multi_turn_base) and endpoints.", "WHAT…", default=None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._errors import ConfigurationError
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 _LABELS = "Labels"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     command: ClassVar[str] = "judge calibrate"
     anew: ClassVar[str] = "without --resume"

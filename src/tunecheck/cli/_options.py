@@ -12,7 +12,6 @@ A field defines an option for all its uses:
 
 A command is a function that takes such a dataclass:
 
-    @dataclass(frozen=True, kw_only=True)
     class ViewOptions(CommandOptions):
         port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
 
@@ -28,7 +27,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, get_origin, get_type_hints
 
 import click
 
@@ -249,9 +248,10 @@ def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # n
     return option(help, metavar, default=default, positional=True)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """Base of all options.
+    """Base of all options. Each subclass becomes a frozen dataclass, whose fields are given by keyword.
 
     Attributes:
         command: the command that starts runs with these options.
@@ -262,6 +262,9 @@ class CommandOptions:
     core: ClassVar[Sequence[str]] = ()
 
     debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def around(self) -> AbstractContextManager[object]:
         """Return a context in which the command runs."""
@@ -313,7 +316,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     # `str | None` has the kind `str`; a type that is no union is the kind itself.
     for declared in fields(options):
         hint = hints[declared.name]
-        kind = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+        kind = hint.__args__[0] if isinstance(hint, UnionType) else hint
         described[declared.name] = replace(declared.metadata["option"], name=declared.name, kind=kind)
 
     # A class's own options come before those of its bases, contrary to dataclasses.fields. An option that a class

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +24,6 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 """Rows that `compare --details` shows of a list by default, and rows that a comparison keeps of each list."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunsOptions(shared.JsonOptions, shared.ResultsOptions):
     runs: list[str] | None = argument("Runs to show: names, ids, folders, or last.", "[RUN…]", default=None)
     limit: int | None = option("List only the latest N runs.", "N", least=1)
@@ -188,7 +186,6 @@ def _verified_view(checked: list[Verified]) -> View:
     return View("runs", [Table(("", "", "", ""), rows, "l"), *([Text(lines)] if lines else [])])
 
 
-@dataclass(frozen=True, kw_only=True)
 class CompareOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
     base: str = argument("Baseline: a run, Azure's evaluation_results.json, or BFCL's score files.", "BASE")
     new: list[str] = argument("Runs to compare with BASE, oldest first; the decision is about the best.", "NEW [MORE…]")
@@ -237,7 +234,6 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     return EXIT_CODES[compared.decision.decision] if options.gate else DONE
 
 
-@dataclass(frozen=True, kw_only=True)
 class SelectOptions(shared.DecisionOptions, shared.JsonOptions, shared.ResultsOptions):
     runs: list[str] = argument("Runs to choose from, oldest first, named as for `compare`.", "RUN RUN [MORE…]")
     metric: str | None = option("Metric that decides; default: the primary metric.", "M", shared.STATISTICS)
@@ -259,7 +255,6 @@ def select(options: SelectOptions, invocation: Invocation) -> int:
     return EXIT_CODES[selection.decision.decision]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportOptions(shared.ComparingOptions, shared.ResultsOptions):
     run: str = argument("A run, Azure's evaluation_results.json, or BFCL's score files.", "RUN")
     against: list[str] | None = option("A run to compare with, row by row (repeatable; the first is the base).", "RUN")
@@ -297,7 +292,6 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     return DONE
 
 
-@dataclass(frozen=True, kw_only=True)
 class ViewOptions(shared.ResultsOptions):
     whole_storage: ClassVar[bool] = True
 

@@ -23,7 +23,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,14 +33,12 @@ from tunecheck.cli._options import DEFAULT_RESULTS, GATING, RUNNING, SCORING, SH
 from tunecheck.runs._store import find_run, is_remote, open_mirror
 
 
-@dataclass(frozen=True, kw_only=True)
 class JsonOptions(CommandOptions):
     """Options of commands that also print JSON."""
 
     json: bool = flag("Print JSON.", SHOWING, recorded=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResultsOptions(CommandOptions):
     """Options of commands that read or write run folders."""
 
@@ -91,7 +88,6 @@ def results_folder(place: str) -> Path:
 STATISTICS = "Statistics"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterOptions(CommandOptions):
     """Options of commands that compare runs or prepare comparisons."""
 
@@ -100,14 +96,12 @@ class ClusterOptions(CommandOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparingOptions(ClusterOptions):
     """Options of commands that compare runs row by row."""
 
     pair_by: str = option("Pair rows by content or by id.", "HOW", STATISTICS, default="content")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DecisionOptions(ComparingOptions):
     """Options of commands that decide between runs."""
 
@@ -149,7 +143,6 @@ def _guards(texts: Sequence[str]) -> dict[str, float]:
     return margins
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrustOptions(CommandOptions):
     """Options of commands that load files named in data and other files."""
 
@@ -158,7 +151,6 @@ class TrustOptions(CommandOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DataCheckOptions(JsonOptions, TrustOptions):
     """Options of commands that check rows of a data set."""
 
@@ -167,7 +159,6 @@ class DataCheckOptions(JsonOptions, TrustOptions):
     remarks: bool = flag("Also list remarks: unusual entries that may still be right.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Options of commands that start runs."""
 
@@ -179,7 +170,6 @@ class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     quiet: bool = flag("Print only the run's folder.", SHOWING, recorded=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResumableOptions(RunOptions):
     """Options of commands that can resume a run.
 
@@ -193,7 +183,6 @@ class ResumableOptions(RunOptions):
     resume: str | None = option("Finish RUN in its own folder, with its options.", "RUN", RUNNING, recorded=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelOptions(CommandOptions):
     """Options of commands that make paid model calls."""
 
@@ -205,7 +194,6 @@ class ModelOptions(CommandOptions):
 ASKING = "Requests (conversations and BFCL only)"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConversationOptions(CommandOptions):
     """Options of commands that run conversations."""
 
@@ -221,14 +209,12 @@ class ConversationOptions(CommandOptions):
         return {name: value for name, value in named.items() if value not in (None, False)}
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamesOptions(CommandOptions):
     """Options of commands that compare calls with BFCL's accepted answers."""
 
     names: str | None = option("Expected BFCL names: dotted, underscored or auto (default: as called).", "HOW", SCORING)
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
     """Options of commands that create evaluators."""
 
@@ -243,7 +229,6 @@ class EvaluatorOptions(ModelOptions):
 # -- gates
 
 
-@dataclass(frozen=True, kw_only=True)
 class GateOptions(CommandOptions):
     """Options of commands whose exit code depends on gates."""
 

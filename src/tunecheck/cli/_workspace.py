@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -35,7 +34,6 @@ _IGNORED = b"eval_results/\n__pycache__/\n.env\n"
 """The content of the workspace's .gitignore: runs, compiled code, and `.env`, which may hold secrets."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class InitOptions(CommandOptions):
     folder: Path = argument("Folder of the workspace; by default the current one.", "[DIR]", default=Path())
 
@@ -148,7 +146,6 @@ def list_endpoints(options: JsonOptions, invocation: Invocation) -> int:
     return DONE
 
 
-@dataclass(frozen=True, kw_only=True)
 class RememberOptions(CommandOptions):
     path: Path = argument("A file, or a folder with all its files.", "PATH")
 
@@ -164,7 +161,6 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
     return DONE
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConvertOptions(CommandOptions):
     source: Path = argument("File of conversations: a JSON array, JSON Lines or Parquet.", "FILE")
     form: str | None = option(

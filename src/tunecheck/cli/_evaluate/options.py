@@ -27,7 +27,6 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 """Options of which a run has only one: the source of its answers, and the source of its rows."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreOptions(
     shared.EvaluatorOptions, shared.NamesOptions, shared.GateOptions, shared.ClusterOptions, shared.RunOptions
 ):
@@ -58,7 +57,6 @@ class ScoreOptions(
     details: bool = flag("Print every figure, cause and cost.", SHOWING, recorded=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions):
     """The options of `evaluate`, or those of a `score` if `run` is set."""
 
@@ -118,7 +116,6 @@ class Addition:
 AfterRun: TypeAlias = "Callable[[Run], Addition]"
 
 
-@dataclass(frozen=True, kw_only=True)
 class AddedOptions(CommandOptions):
     """Base of the options that a plug-in adds to `evaluate`."""
 
@@ -156,7 +153,7 @@ def evaluate_options() -> type[Options]:
                 raise PluginError(f"{name} of {origin} has the name of an option or method of {user}: rename it")
 
     bases, members = (kind for _, kind in added), {"__annotations__": {}, "__module__": __name__, "added": added}
-    return dataclass(frozen=True, kw_only=True)(type("EvaluateOptions", (Options, *bases), members))
+    return type("EvaluateOptions", (Options, *bases), members)
 
 
 def own_options(options: Options) -> Iterator[tuple[Candidate, AddedOptions]]:

@@ -1,13 +1,10 @@
 """The benchmark's command."""
 
-from dataclasses import dataclass
-
 from greetings.rows import load_greetings
 from tunecheck import find_run
 from tunecheck.cli import DONE, Invocation, ResultsOptions, argument, command, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowOptions(ResultsOptions):
     """The options of `greetings show`; `ResultsOptions` brings `--results-dir`, and `folder` with its value."""
 

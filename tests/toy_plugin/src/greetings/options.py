@@ -1,12 +1,9 @@
 """The option that this package adds to `evaluate`."""
 
-from dataclasses import dataclass
-
 from tunecheck import ConfigurationError, Run
 from tunecheck.cli import AddedOptions, Addition, AfterRun, option
 
 
-@dataclass(frozen=True, kw_only=True)
 class GreetingsOptions(AddedOptions):
     """The option `--find-person`."""
 
