@@ -95,7 +95,9 @@ def _finding_lines(
         shown = [finding for finding in group if remarks or not finding.is_remark]
         if shown:
             yield clean(entry)
-            yield from (f"  {clean(_finding_line(finding))}" for finding in shown)
+        for finding in shown:
+            where = "" if finding.turn is None else f"turn {finding.turn}: "
+            yield f"  {clean(f'{where}{authoring.PROBLEMS[finding.problem]}: {finding.full_text}')}"
 
     entries = unusable | {finding.entry for finding in findings if not finding.is_remark}
     noted = sum(finding.is_remark for finding in findings)
@@ -103,12 +105,6 @@ def _finding_lines(
 
     found = f"{plural(problems, 'problem')} in {len(entries):,} of them" if problems else "no problems"
     yield f"checked {plural(rows, 'row')}: {found}" + (f", {plural(noted, 'remark')}{hint}" if noted else "")
-
-
-def _finding_line(finding: authoring.Finding) -> str:
-    """Return a finding as one line: its turn, the kind of problem, its call and its text."""
-    where = "" if finding.turn is None else f"turn {finding.turn}: "
-    return f"{where}{authoring.PROBLEMS[finding.problem]}: {finding.full_text}"
 
 
 # -- datasets audit
@@ -120,9 +116,7 @@ class AuditOptions(cli.DataCheckOptions, cli.ResultsOptions):
     data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
     against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
-    runs: list[str] | None = option(
-        "Run of these rows: report rows that all given runs fail in the same way (repeatable, at least two).", "RUN"
-    )
+    runs: list[str] | None = option("Run of these rows; report rows that two or more runs all fail alike.", "RUN")
     review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C stops the server.")
     out: Path | None = option("With --review: output file; by default the data's name with .reviewed.jsonl.", "FILE")
     port: int = option("With --review: port; 0 takes any free port.", "PORT", default=0, least=0, most=65_535)
@@ -253,18 +247,10 @@ _WORLD, _SET, _WORDS = "The services", "The data set", "Words by a model"
 
 class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
     name: str = argument("Name of the data set, which is written to datasets/NAME.jsonl.", "NAME")
-    simulator: list[str] | None = option(
-        "Service to use: a simulator's name, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD
-    )
-    openapi: Path | None = option(
-        "Make the service from an OpenAPI file (2.0, 3.0, 3.1); an existing simulators/NAME.py is kept.", "FILE", _WORLD
-    )
-    only: list[str] | None = option(
-        "Use only operations whose path, tag or operationId matches, such as '/pets*' (repeatable).", "PATTERN", _WORLD
-    )
-    mcp: str | None = option(
-        "MCP server to record: its URL or its command ({folder} becomes a new folder's path).", "COMMAND|URL", _WORLD
-    )
+    simulator: list[str] | None = option("Simulator, or its file in simulators/ (repeatable).", "NAME|FILE", _WORLD)
+    openapi: Path | None = option("OpenAPI file (2.0, 3.x); an existing simulators/NAME.py is kept.", "FILE", _WORLD)
+    only: list[str] | None = option("Path, tag or operationId to use, e.g. '/pets*' (repeatable).", "PATTERN", _WORLD)
+    mcp: str | None = option("MCP server to record; {folder} in COMMAND is a new folder.", "COMMAND|URL", _WORLD)
     tasks: int = option("Number of conversations.", "N", _SET, default=50, least=1, most=100_000)
     turns: str = option("Turns per conversation, e.g. 3 or 2-4; 1 makes single-turn rows.", "A-B", _SET, default="2-4")
     seed: int = option("Seed of all random choices.", "N", _SET, default=0, least=0)
@@ -275,16 +261,12 @@ class AuthorOptions(cli.JsonOptions, cli.TrustOptions):
         _SET,
         names=True,
     )
-    split: float = option(
-        "Share of conversations to move to datasets/NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9
-    )
+    split: float = option("Share of rows for NAME-train.jsonl.", "SHARE", _SET, default=0.0, least=0, most=0.9)
     work: Path | None = option("Folder for the files of the stages; by default authoring/NAME.", "DIR", _SET)
     stage: str | None = option("Stop after this stage: world, graph, tasks or variants.", "STAGE", _SET)
     draw: Path | None = option("Write the function graph to this file, as a Mermaid diagram.", "FILE.mmd", _SET)
     overwrite: bool = flag("Replace an existing data set.", _SET)
-    writer: str | None = option(
-        "Model that rewrites the requests: a definition file, or its name in endpoints/.", "FILE", _WORDS
-    )
+    writer: str | None = option("Model that rewrites the requests: file, or name in endpoints/.", "FILE", _WORDS)
     solver: str | None = option("Model that must solve each row; by default the writer.", "FILE", _WORDS)
     personas: Path | None = option("User personas (YAML): `name: description, way of speaking`.", "FILE", _WORDS)
     max_cost: float | None = option("Stop before writer plus solver cost more than this.", "AMOUNT", _WORDS, least=0)
@@ -469,21 +451,15 @@ def _show_author(report: authoring.AuthorReport) -> None:
 
 class ExportOptions(cli.JsonOptions, cli.ResultsOptions, cli.TrustOptions):
     run: str = argument("Run with the failed rows: name, id, beginning of an id, folder, or last.", "RUN")
-    to: str = option(
-        "Format: sft or dpo for TRL, openai for OpenAI and Azure (preferences with --against).", "FORM", default=MISSING
-    )
+    to: str = option("Format: sft or dpo (TRL), openai (preferences with --against).", "FORM", default=MISSING)
     out: Path | None = option("File to write; by default datasets/ID-FORM.jsonl with the run's id.", "FILE")
     against: str | None = option(
         "Second run: pairs for rows that only one run got right. Preferred: its answer or the expected call.", "RUN"
     )
     cause: list[str] | None = option("Export only rows that failed for this cause (repeatable).", "CODE")
     evaluator: str | None = option("Export only rows that failed this evaluator; by default any evaluator.", "NAME")
-    question: str | None = option(
-        "Column of the question; by default messages, query, question, prompt or input.", "COLUMN"
-    )
-    leave_test_set: Path | None = option(
-        "Write the test set without the exported rows to FILE; evaluate on FILE from now on.", "FILE"
-    )
+    question: str | None = option("Question column (default: messages, query, question, prompt or input).", "COLUMN")
+    leave_test_set: Path | None = option("New test set without the exported rows, for later runs.", "FILE")
     no_test_set: bool = flag("Confirm that the run's data is not a test set. Required without --leave-test-set.")
     overwrite: bool = flag("Replace existing files.")
     allow_simulated: bool = flag("Also export runs with simulated answers.")

@@ -52,6 +52,7 @@ from tunecheck.results import NONE, Clusters, clusters_of, may_cluster, read_run
 from tunecheck.runs import dumps_readably, value_reader
 from tunecheck.simulators import Backend, Backends
 from tunecheck_authoring._audit.checks import columns_of
+from tunecheck_authoring._author.world import as_list
 
 Message: TypeAlias = dict[str, JSON]
 Calls: TypeAlias = Sequence[FunctionCall]
@@ -158,7 +159,7 @@ class FailedRows:
 
         Without --cause, the causes of the model are selected, and failures without a known cause.
         """
-        code = _cause_of(row)
+        code = str(row.get("cause") or "")
         if self._causes:
             is_selected, reason = code in self._causes, "the cause of the failure is not selected by --cause"
         else:
@@ -193,7 +194,8 @@ class FailedRows:
         except UnusableRowError as error:
             self._report.left_out[str(error)] += 1
             return []
-        return [replace(each, row_id=row_id, source_id=source_id, cause=_cause_of(row)) for each in found]
+        cause = str(row.get("cause") or "")
+        return [replace(each, row_id=row_id, source_id=source_id, cause=cause) for each in found]
 
     def _failed_turn(self, row: Values) -> int:
         """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
@@ -268,12 +270,6 @@ def _actual_reply(response: JSON, target: Values, tools: ToolDefinitions) -> Rea
     return Reading(text=text) if isinstance(text, str) and text else None
 
 
-def _cause_of(row: Values) -> str:
-    """Return the cause of a failed row, or "" if it is unknown."""
-    cause = row.get("cause")
-    return cause if isinstance(cause, str) else ""
-
-
 class ExpectedConversation:
     """A conversation's expected calls, each with the messages before it."""
 
@@ -300,7 +296,7 @@ class ExpectedConversation:
         answers = (step_row(row, turn, 0, tools).values["ground_truth"] for turn in turns)
         self._truth: list[Calls] = [read_calls(answer).calls for answer in answers]
         # Each item of the ground truth must give one call, otherwise some of them were not read.
-        expected_counts = [len(_list(each)) for each in _list(data.get("ground_truth"))]
+        expected_counts = [len(as_list(each)) for each in as_list(data.get("ground_truth"))]
         if expected_counts != [*map(len, self._truth)]:
             raise UnusableRowError("the calls of the row's ground truth cannot be read")
 
@@ -317,7 +313,7 @@ class ExpectedConversation:
         Raises:
             UnusableRowError: All expected calls were made.
         """
-        texts = [text for step in _steps(target, "calls_made", failed_turn) for text in _list(step)]
+        texts = [text for step in _steps(target, "calls_made", failed_turn) for text in as_list(step)]
         actual = [call for text in texts for call in read_python_calls(str(text)).calls]
 
         for turn, example in self._examples():
@@ -377,13 +373,8 @@ def _text_reply(target: Values, turn: int) -> Reading | None:
 
 def _steps(target: Values, column: str, turn: int) -> list[JSON]:
     """Return the steps of a turn in a target's column, or an empty list if it has no such turn."""
-    turns = _list(target.get(column))
-    return _list(turns[turn]) if turn < len(turns) else []
-
-
-def _list(value: JSON) -> list[JSON]:
-    """Return the value if it is a list, else an empty list."""
-    return value if isinstance(value, list) else []
+    turns = as_list(target.get(column))
+    return as_list(turns[turn]) if turn < len(turns) else []
 
 
 def _canonical_key(example: Example, *, paired: bool) -> bytes:
@@ -508,7 +499,7 @@ def _check_simulated(run: Run, against: Run | None, options: authoring.ExportOpt
     for each in (run, against) if against is not None else (run,):
         if each.manifest().simulated or any(row.get("outputs.simulated") is True for row in each.rows()):
             raise ConfigurationError(
-                f"run {each.id} has simulated answers, not a model's; to export them, give {plugins.ALLOW_SIMULATED}"
+                f"run {each.id} has simulated answers; to export them, give {plugins.ALLOW_SIMULATED}"
             )
 
 

@@ -115,7 +115,7 @@ class ApiDocument:
         """
         if not reference.startswith("#"):
             raise ConfigurationError(
-                f"{self.path}: the reference {reference[:80]!r} points to another file; bundle the files into one first"
+                f"{self.path}: the reference {reference[:80]!r} leaves the file; bundle both files"
             )
 
         value: JSON = dict(self.root)
@@ -170,14 +170,14 @@ class _SchemaWriter:
             return _type_only(node)
 
         above = (*above, name) if name else above
-        node = self._join_schemas(node, above, depth)
+        node = self._join_schemas(node, depth)
 
         options = [each for key in ("oneOf", "anyOf") for each in as_list(node.get(key))]
         if options:
             return {**self._alternatives(options, above, depth), **_description(node)}
         return self._plain_schema(node, above, depth)
 
-    def _join_schemas(self, node: Node, above: tuple[str, ...], depth: int) -> Node:
+    def _join_schemas(self, node: Node, depth: int) -> Node:
         """Join the parts of `allOf` and the schema's other keys. `depth` counts the levels above.
 
         Parts that are too deep or too many are left out.
@@ -188,7 +188,7 @@ class _SchemaWriter:
             part = self.document.named(each)[1]
             self.parts += 1
             if depth < _DEEPEST and self.parts < _MOST_PARTS:
-                _merge_into(joined, self._join_schemas(part, above, depth + 1))
+                _merge_into(joined, self._join_schemas(part, depth + 1))
 
         # The schema's own keys come last, so they win.
         _merge_into(joined, {key: value for key, value in node.items() if key != "allOf"})
@@ -206,10 +206,9 @@ class _SchemaWriter:
         if schemas and all(each.get("type") == "object" for each in schemas):
             joined: Schema = {}
             for each in schemas:
-                _merge_into(joined, {key: value for key, value in each.items() if key != "required"})
+                _merge_into(joined, each)
             required = [set(map(str, as_list(each.get("required")))) for each in schemas]
-            joined["required"] = [*sorted(set.intersection(*required))]
-            return joined
+            return {**joined, "required": [*sorted(set.intersection(*required))]}
 
         return schemas[0] if len(schemas) == 1 else {"anyOf": [*schemas]} if schemas else {}
 
@@ -263,15 +262,11 @@ def _type_only(node: Node) -> Schema:
 
 def _description(node: Node) -> Schema:
     """Return the description and up to five examples of a schema; keys without a value are left out."""
-    description: Schema = {}
     text = node.get("description") or node.get("title")
-    if isinstance(text, str) and text.strip():
-        description["description"] = one_line(text)
+    description: Schema = {"description": one_line(text)} if isinstance(text, str) and text.strip() else {}
 
     examples = [each for each in (node.get("example"), *_example_values(node.get("examples"))) if _is_short_value(each)]
-    if examples:
-        description["examples"] = examples[:5]
-    return description
+    return {**description, "examples": examples[:5]} if examples else description
 
 
 def one_line(text: str) -> str:
@@ -426,19 +421,17 @@ def _operation(document: ApiDocument, entry: _ApiEntry, names: set[str]) -> ApiO
     parts = _path_parts(entry.path)
     operation_id = node.get("operationId")
     title = operation_id if isinstance(operation_id, str) and operation_id.strip() else f"{entry.method} {entry.path}"
-
     name = unused_name(identifier(title), names)
     names.add(name)
 
     parameters, body_name = _parameters(document, entry)
-    text = next((each for each in map(node.get, ("summary", "description")) if isinstance(each, str) and each), "")
-    more = node.get("description")
-    if isinstance(more, str) and more.strip() and more.strip() != text.strip():
-        text = f"{text.strip().rstrip('.')}. {more}"
+    summary, description = (str(node.get(key) or "").strip() for key in ("summary", "description"))
+    has_both = summary and description and summary != description
+    text = f"{summary.rstrip('.')}. {description}" if has_both else summary or description
 
     # The function's name of a parameter may differ from the name in the path.
-    by_original = {each.original: own_name for own_name, each in parameters.items() if each.place == "path"}
-    in_path = tuple(by_original[part[1:-1]] for part in parts if is_parameter(part) and part[1:-1] in by_original)
+    by_part = {f"{{{each.original}}}": own_name for own_name, each in parameters.items() if each.place == "path"}
+    in_path = tuple(by_part[part] for part in parts if part in by_part)
 
     answer = _answer(document, node, parts[-1] if parts else "")
     return ApiOperation(name, entry.method, parts, one_line(text), parameters, in_path, body_name, answer)
@@ -559,11 +552,10 @@ def _add_parameter(parameters: dict[str, Parameter], parameter: Parameter) -> No
     """Add a parameter to `parameters` under a free name, unless the path has a parameter of the same original name."""
     name = identifier(parameter.original)
     known = parameters.get(name)
-    if known is not None:
-        if known.original == parameter.original and known.place == "path":
-            return
-        name = unused_name(f"{parameter.place}_{name}", parameters)
-    parameters[name] = parameter
+    if known is None:
+        parameters[name] = parameter
+    elif known.original != parameter.original or known.place != "path":
+        parameters[unused_name(f"{parameter.place}_{name}", parameters)] = parameter
 
 
 def _answer(document: ApiDocument, node: Node, last: str) -> ApiAnswer:

@@ -122,12 +122,11 @@ class ResourceModel:
             return
         known = self._by_schema.get(operation.answer.name) if operation.answer.name else None
 
-        key = operation.in_path[-1]
         # A schema alone is not enough: different collections may share one, such as users and members.
         if known is not None and known.name == _named_by(place):
             self._by_place[place] = known
         else:
-            known = self._new_kind(place, key)
+            known = self._new_kind(place, operation.in_path[-1])
 
         if operation.answer.name and not operation.answer.is_list:
             self._by_schema.setdefault(operation.answer.name, known)
@@ -218,9 +217,7 @@ class ResourceModel:
 
         if kind is not None:
             return kind, {"delete": "delete", "post": "create"}.get(method, "update")
-        if owner is not None:
-            return owner, "act"
-        return self._add_kind_here(operation, "id"), "create"
+        return (owner, "act") if owner is not None else (self._add_kind_here(operation, "id"), "create")
 
     def _add_kind_here(self, operation: ApiOperation, key: str | None) -> ResourceKind:
         """Add and return a kind of records for a path without one.
@@ -265,15 +262,14 @@ class ResourceModel:
         fields = [name for name in queries if kind.field_of(parameters[name].original)]
         filters = from_path if writes or does == "delete" else [*from_path, *fields]
 
-        search = next((name for name in others if does == "list" and name.lower() in _SEARCH), None)
-        limits = (name for name in others if does == "list" and name.lower() in _LIMIT)
-        limit = next((name for name in limits if parameters[name].schema.get("type") == "integer"), None)
+        listed = others if does == "list" else []
+        search = next((name for name in listed if name.lower() in _SEARCH), None)
+        integers = (name for name in listed if parameters[name].schema.get("type") == "integer")
+        limit = next((name for name in integers if name.lower() in _LIMIT), None)
 
         # A new record with a text as key gets its key from the call.
-        chooses_key = does == "create" and kind.makes == "text"
-        needed = self._key_parameter(operation, kind) if chooses_key else None
-
-        creates_several = does == "create" and "body" in others and _is_list_of_objects(parameters["body"].schema)
+        needed = self._key_parameter(operation, kind) if does == "create" and kind.makes == "text" else None
+        items = parameters["body"].schema.get("items") if does == "create" and "body" in others else None
 
         owners = {name: kind.scopes.get(name) for name in from_path}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
@@ -289,7 +285,8 @@ class ResourceModel:
             refers={**dict(self._references(operation, key)), **scopes},
             search=search,
             limit=limit,
-            each="body" if creates_several else None,
+            # A list of objects creates a record for each of them.
+            each="body" if isinstance(items, dict) and "properties" in items else None,
             sets=_sets(operation, kind) if does == "act" else {},
             answers=operation.answer.field or None,
             ignores=[name for name in others if writes and parameters[name].place in ("query", "header")],
@@ -335,11 +332,6 @@ def _key_field(kind: ResourceKind, schema: Schema) -> str:
         if found is not None and kind.fields[found].get("type", "string") == schema.get("type", "string"):
             return found
     return parameter
-
-
-def _is_list_of_objects(schema: Schema) -> bool:
-    items = schema.get("items")
-    return schema.get("type") == "array" and isinstance(items, dict) and "properties" in items
 
 
 def _sets(operation: ApiOperation, kind: ResourceKind) -> dict[str, JSON]:

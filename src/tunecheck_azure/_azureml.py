@@ -48,9 +48,7 @@ _NOT_IN_A_JOB = ("resume", "results_dir", "dry_run", "reuse")
 # A reference to an environment variable in a definition: ${env:NAME}, or ${env:NAME:plain} for a value that is no
 # secret.
 _VARIABLE = re.compile(rb"\$\{env:(\w+)(?::plain)?\}")
-_SECRETS = (
-    "For a secret, use auth: {type: entra} in the endpoint and --identity instead; for other values, --env NAME=VALUE"
-)
+_SECRETS = "For secrets, use auth: {type: entra} in the endpoint and --identity; for other values, --env NAME=VALUE"
 _AGAIN = "correct the cause, and repeat the command with --overwrite"
 _AMLIGNORE = (
     b"eval_results/\n.venv/\n.git/\n__pycache__/\nazureml/\n"
@@ -66,14 +64,12 @@ class JobOptions(cli.JsonOptions):
     out: Path | None = cli.option("Folder to write; default: azureml/NAME.", "DIR")
     experiment: str = cli.option("Experiment that lists the job.", "NAME", _PANEL, default="tunecheck")
     identity: str | None = cli.option(
-        "Identity of the job for endpoints without a key: managed (the compute's identity), user (the submitter's) or "
-        "token (an Azure ML token).",
+        "Identity for endpoints without a key: managed (the compute's), user (yours) or token (Azure ML's).",
         "WHO",
         _PANEL,
     )
     output: str | None = cli.option(
-        "Where to store the results: azureml://datastores/NAME/paths/evals/ or az://container/prefix; default: an "
-        "output of the job.",
+        "Results: azureml://datastores/NAME/paths/evals/ or az://container/prefix; default: a job output.",
         "PATH",
         _PANEL,
     )
@@ -114,9 +110,7 @@ def job(options: JobOptions, invocation: cli.Invocation) -> int:
         return cli.DONE
     print(f"written {file}")
     for variable in missing:
-        print(
-            f"this evaluation reads the environment variable {clean(variable)}, which the job does not set.", _SECRETS
-        )
+        print(f"the evaluation reads the environment variable {clean(variable)}, which the job does not set.", _SECRETS)
     print(f"submitted: {clean(url)}" if url is not None else f"submit it:  {command}")
     return cli.DONE
 
@@ -364,9 +358,7 @@ def _submit(job: Path, options: JobOptions) -> str:
     if can_import("azure.ai.ml") and can_import("azure.identity"):
         return _submit_by_package(job, options)
 
-    needed = (
-        "the Azure CLI with its extension ml (az extension add --name ml), or pip install azure-ai-ml azure-identity"
-    )
+    needed = "the Azure CLI (az extension add --name ml) or two packages (pip install azure-ai-ml azure-identity)"
     raise ConfigurationError(f"--submit needs {needed}; install either, and repeat the command with --overwrite")
 
 

@@ -317,9 +317,8 @@ def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
     is_model = _is_configuration(config) if isinstance(config, Mapping) else isinstance(config, (Endpoint, str, Path))
 
     if not is_model:
-        raise errors.mistake(
-            "Model config validation failed.", errors.ErrorCategory.MISSING_FIELD, errors.ErrorTarget.UNKNOWN
-        )
+        category, target = errors.ErrorCategory.MISSING_FIELD, errors.ErrorTarget.UNKNOWN
+        raise errors.mistake("Model config validation failed.", category, target)
 
     if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
         # A copy: the script's own configuration stays unchanged.

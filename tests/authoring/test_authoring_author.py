@@ -276,7 +276,7 @@ def test_a_configuration_that_a_simulator_refuses_names_the_world_file(tmp_path:
         path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "configurations": configurations}))
         with pytest.raises(
             ConfigurationError,
-            match=r"^world\.yaml: .* GorillaFileSystem cannot start from `configurations`: initial_config\.",
+            match=r"^world\.yaml: .* GorillaFileSystem cannot start from `configurations` \(initial_config\.",
         ):
             authored(simulators=["GorillaFileSystem"], stage="graph")
 

@@ -110,7 +110,7 @@ def test_a_secret_is_not_written_into_the_job(
 ) -> None:
     assert job("--env", variable) == 2
     assert (
-        f"--env {variable.partition('=')[0]}: job.yml would show this possible secret. For a secret, use auth"
+        f"--env {variable.partition('=')[0]}: job.yml would show this possible secret. For secrets, use auth"
         in capsys.readouterr().err
     )
     assert not (workspace / "azureml").exists()

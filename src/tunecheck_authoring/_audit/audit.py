@@ -281,7 +281,7 @@ def audit(
         idle += 1 if passes_idle(row, dialogue) else 0
         findings += _row_findings(row, dialogue)
 
-        known = known_row(dialogue, reader.cluster_of(row))
+        known = known_row(dialogue, row.values.get(reader.cluster or ""))
         findings += [*tested.repeated(known), *trained.leaked(known)]
         tested.add(known)
 

@@ -532,10 +532,8 @@ class EntryCheck:
         """Yield the findings about held-out functions, and about turns in which nothing happens."""
         operations = self._operations()
         for turn, names in self._held_out.items():
-            if turn >= len(self.turns):
-                yield self._finding("held_out", "held_out names a turn that this row does not have", turn)
-            elif not names:
-                yield self._finding("held_out", "held_out lists no function for this turn", turn)
+            if turn >= len(self.turns) or not names:
+                yield self._finding("held_out", "held_out must list functions, and a turn of this row", turn)
 
             for name in sorted(names & (self._offered or frozenset())):
                 yield self._finding("held_out", f"{name!r} is both in held_out and in the row's functions", turn)

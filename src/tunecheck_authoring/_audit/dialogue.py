@@ -147,10 +147,6 @@ class DialogueReader:
     question: checks.Value
     cluster: str | None = None
 
-    def cluster_of(self, row: checks.CheckedRow) -> object:
-        """Return the row's value in the declared cluster column, or None without such a column."""
-        return None if self.cluster is None else row.values.get(self.cluster)
-
     def read(self, row: checks.CheckedRow) -> Dialogue | str:
         """Return the row's dialogue, or the reason (a text) why the row cannot be checked."""
         if row.replayed is not None:

@@ -120,17 +120,18 @@ def shortens(text: str, name: str) -> bool:
 class KnownValues:
     """The values of a conversation so far: the user's words and the results of calls.
 
-    `quoted` are the user's quotations, `results` the texts in results, and `words` all words in lower case.
+    `quoted` are the user's quotations, `results` the texts in results, and `words` all words in lower case. `numbers`
+    has all numbers.
     """
 
     def __init__(self) -> None:
-        """Begin without values. `_derived` has the numbers that follow from `_numbers`; None until they are needed."""
+        """Begin without values. `_derived` has the numbers that follow from `numbers`; None until they are needed."""
         self.quoted: list[str] = []
         self.results: list[str] = []
         self.words: set[str] = set()
         self._names: list[str] = []
         self._texts: list[str] = []
-        self._numbers: set[float] = set()
+        self.numbers: set[float] = set()
         self._derived: list[float] | None = None
 
     def say(self, text: str) -> None:
@@ -150,13 +151,13 @@ class KnownValues:
 
     def add(self, value: object) -> None:
         """Add the texts and numbers of a value. Numbers derived from known numbers are computed again later."""
-        count_before = len(self._numbers)
+        count_before = len(self.numbers)
         for text in texts_in(value):
             folded = text.casefold()
             self._texts.append(folded)
             self.words.update(words(folded))
-            self._numbers.update(numbers(folded))
-        if len(self._numbers) > count_before:
+            self.numbers.update(numbers(folded))
+        if len(self.numbers) > count_before:
             self._derived = None
 
     def has_text(self, text: str) -> bool:
@@ -184,15 +185,12 @@ class KnownValues:
         The sign does not count. 0 and 1 are always known. Among very many numbers, every number counts as known.
         """
         size = abs(value)
-        if len(self._numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self._numbers})):
+        if len(self.numbers) > _MOST_NUMBERS or _is_near(size, sorted({0.0, 1.0, *self.numbers})):
             return True
 
         if self._derived is None:
-            self._derived = sorted({*_derived_numbers(sorted(self._numbers))})
+            self._derived = sorted({*_derived_numbers(sorted(self.numbers))})
         return _is_near(size, self._derived)
-
-    def numbers(self) -> set[float]:
-        return self._numbers
 
 
 def _is_near(value: float, known: Sequence[float]) -> bool:
@@ -357,7 +355,7 @@ def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue
     Quotations of two characters, placeholders (`xxx`) and names of functions count as used. So do nearly quoted texts,
     which get another kind of finding.
     """
-    if len(quote) < _SHORTEST_QUOTE or is_placeholder(quote) or dialogue.tools.spelled(quote) is not None:
+    if len(quote) < _SHORTEST_QUOTE or _PLACEHOLDER.fullmatch(quote) or dialogue.tools.spelled(quote) is not None:
         return True
     if any(known.has_text(part) for part in (quote, *words(quote)) if len(part) > 2):
         return True
@@ -519,11 +517,6 @@ def resembles(text: str, other: str) -> bool:
     return _ratio_reaches(text, other, _ALIKE)
 
 
-def is_placeholder(text: str) -> bool:
-    """True if a text is a placeholder: `xxx`, `{price}`, `...`."""
-    return _PLACEHOLDER.fullmatch(text) is not None
-
-
 def _fills_template(text: str, template: str) -> bool:
     """True if a text fills the placeholders of a template: `Dear Ann` those of `Dear {name}`."""
     parts = _PLACEHOLDER.split(template)
@@ -646,7 +639,7 @@ def _findings_of_figures(
         return
 
     value = figures[0]
-    close = next((each for each in earlier.numbers() if _mistypes(value, each)), None)
+    close = next((each for each in earlier.numbers if _mistypes(value, each)), None)
     if close is not None:
         evidence = f"{parameter} of {call.name} is {value:g}, which appears nowhere else; the row contains {close:g}"
         yield found(dialogue.name, "mistyped_value", evidence, call.turn, fix=f"is {close:g} meant?")

@@ -390,9 +390,7 @@ def split(rows: Lines, share: float, seed: int) -> tuple[list[files.Line], list[
     groups = _together(rows)
     if len(groups) == 1:
         advice = "raise --tasks, or add configurations with $one_of or $between to world.yaml"
-        raise ConfigurationError(
-            f"--split: all rows share calls or a configuration, so none can leave the set; {advice}"
-        )
+        raise ConfigurationError(f"--split: all rows share calls or a configuration, so they stay together; {advice}")
 
     Random(f"{seed} split").shuffle(groups)
     train: set[str] = set()

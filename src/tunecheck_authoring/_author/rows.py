@@ -37,17 +37,6 @@ _ALIKE = 0.3
 """Requests with a greater share of common words may be taken for each other."""
 
 
-def ground_truth_text(call: FunctionCall) -> str:
-    """Return a call as ground truths write it: `cd(folder='docs')`."""
-    return str(write_calls([call], "bfcl_text"))[1:-1]
-
-
-def execute(world: World, task: files.AuthoredTask) -> Episode:
-    """Return the episode of executing a task's calls on new simulators."""
-    backend = world.backend(task.simulators, task.configuration)
-    return play(backend, ([planned.call for planned in turn] for turn in task.turns))
-
-
 def render_task(world: World, task: files.AuthoredTask, seed: int) -> files.AuthoredTask:
     """Return the task with the user's plain words for each turn, in one voice that the seed determines.
 
@@ -193,12 +182,14 @@ def task_rows(
     world: World, graph: files.GraphFile, seed: int, name: str, task: files.AuthoredTask, kinds: Sequence[files.Variant]
 ) -> Iterator[files.RowLine]:
     """Yield the task as a row of the data set `name`, and one variant: of the first of `kinds` that the task allows."""
-    calls = [[ground_truth_text(planned.call) for planned in turn] for turn in task.turns]
+    # As ground truths write a call, without the brackets of a list: `cd(folder='docs')`
+    calls = [[str(write_calls([planned.call], "bfcl_text"))[1:-1] for planned in turn] for turn in task.turns]
     turns = [DraftTurn(text, calls[number], number) for number, text in enumerate(task.words)]
     base = Draft(turns, task.simulators, task.configuration)
     yield _row(name, task, "base", base)
 
-    episode = execute(world, task)
+    backend = world.backend(task.simulators, task.configuration)
+    episode = play(backend, ([planned.call for planned in turn] for turn in task.turns))
     for kind in kinds:
         builder = VariantBuilder(world, graph, task, episode, Random(f"{seed} {kind} {task.id}"))
         make: Callable[[Draft], Draft | None] = getattr(builder, kind)

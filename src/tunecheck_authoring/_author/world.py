@@ -167,14 +167,12 @@ class World:
         Raises:
             ConfigurationError: A simulator cannot start from its part.
         """
-        problem = f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations`"
         try:
             return Backends({name: self.class_of(name) for name in simulators}).start(simulators, configuration)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{problem}: {error}") from None
         except Exception as error:  # noqa: BLE001 - a user's simulator may raise anything
-            reason = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"{problem} ({reason}); correct or add the entries of these simulators") from None
+            reason = error if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
+            problem = f"world.yaml: the simulators {' and '.join(simulators)} cannot start from `configurations`"
+            raise ConfigurationError(f"{problem} ({reason}); correct or add their entries") from None
 
     def session(self, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> TrialSession:
         return TrialSession(self, simulators, configuration)
@@ -283,17 +281,13 @@ def _configuration(name: str, simulator: type[Simulator]) -> dict[str, JSON]:
         return dict(sample)
 
     try:
-        state = _state_after(simulator, {})
-        reloaded = _state_after(simulator, state)
+        fresh, reloaded = simulator(), simulator()
+        fresh.load({})
+        state = fresh.state_text()
+        reloaded.load(state)
+        return state if canonical(reloaded.state_text()) == canonical(state) else {}
     except Exception:  # noqa: BLE001 - a user's simulator may refuse the configuration with any exception
         return {}
-    return state if canonical(reloaded) == canonical(state) else {}
-
-
-def _state_after(simulator: type[Simulator], configuration: Mapping[str, JSON]) -> dict[str, JSON]:
-    fresh = simulator()
-    fresh.load(configuration)
-    return fresh.state_text()
 
 
 # -- values

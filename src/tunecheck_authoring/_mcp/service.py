@@ -315,9 +315,7 @@ class LiveServer:
             self._make_call(live, call.call, call.arguments)
             if live.state != call.after:
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
-                advice = (
-                    f"remove {call.call} from state_from or tools in {self._file}, and delete {self.recording.path}"
-                )
+                advice = f"remove {call.call} from the tables in {self._file}, and delete {self.recording.path}"
                 raise self._gone_error(f"the state after {text} differs from the recording (random ids?); {advice}")
         return live
 

@@ -91,12 +91,11 @@ def item_rows(record: Record, number: int, *, question: list[GraderMessage]) -> 
         raise ConversationError("the record must have an object 'item' or 'datasource_item'")
     sample = sample if isinstance(sample, dict) else {}
     try:
-        messages: list[JSON] = [
-            {"role": each.role, "content": fill_template(_text(each.content), {"item": item})} for each in question
-        ]
+        texts = [fill_template(_text(each.content), {"item": item}) for each in question]
     except ValueError as error:
         raise ConversationError(str(error)) from None
 
+    messages: list[JSON] = [{"role": each.role, "content": text} for each, text in zip(question, texts, strict=True)]
     row: Record = {"id": f"item-{number}", "item": item}
     if query := sample.get("input") or messages or item.get("messages") or item.get("query"):
         row["query"] = query
@@ -179,9 +178,8 @@ def _prompt(grader: Grader, messages: list[GraderMessage]) -> str:
     used = {path_of(found)[0] for _, text in texts for found in VARIABLE.finditer(text)}
     inputs = {"item": ("item", "object"), "sample": ("response", "string")}
     # Evals writes `max_completions_tokens`, the API of chat completions `max_completion_tokens`.
-    chosen = {
-        key.replace("completions_", "completion_"): value for key, value in (grader.sampling_params or {}).items()
-    }
+    sampling = grader.sampling_params or {}
+    chosen = {key.replace("completions_", "completion_"): value for key, value in sampling.items()}
 
     front = {
         "description": f"A grader of OpenAI's Evals; its judge model was {grader.model}.",

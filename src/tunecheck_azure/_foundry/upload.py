@@ -72,9 +72,7 @@ class FoundryUploader(Uploader):
         super().__init__(destination, option, allow_simulated=allow_simulated)
 
         if credential is not None and not callable(getattr(credential, "get_token", None)):
-            raise ConfigurationError(
-                f"`credential` must have a method get_token, as in azure-identity; {type(credential).__name__} has none"
-            )
+            raise ConfigurationError(f"`credential` must have a method get_token; {type(credential).__name__} has none")
 
         # Both imports would fail only at the upload, after a long run.
         for package in ("azure.storage.blob", *([] if credential is not None else ["azure.identity"])):

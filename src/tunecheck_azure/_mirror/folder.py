@@ -78,9 +78,8 @@ class BlobStore:
         """
         parts = _PLACE.fullmatch(address)
         if parts is None:  # not shown, because text behind a question mark may be a secret
-            raise ConfigurationError(
-                "the storage address must be az://container/prefix; set credentials only in AZURE_STORAGE_… variables"
-            )
+            advice = "set credentials only in AZURE_STORAGE_… variables"
+            raise ConfigurationError(f"the storage address must be az://container/prefix; {advice}")
         if _CONTAINER.fullmatch(parts["container"]) is None:
             rule = "3 to 63 lowercase letters, digits or inner single hyphens"
             raise ConfigurationError(f"{address}: the container's name is wrong; use {rule}")
