@@ -111,20 +111,14 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
         _add_content(value, collector)
         return True
 
-    is_message = _is_message(value)
-    if not is_message and _holds_calls(value, "tool_calls"):
-        _take_message({**value, "role": "assistant"}, collector, read_text)
-        return True
-
     if any(_take_shape(inner, collector, read_text) for inner in _inner_values(value)):
         return True
 
     # parts without the role of a message: `{"content": [{"type": "tool_use", …}]}`
     parts = content_of(value)
-    if is_message or not isinstance(parts, list):
-        return False
-    shapes = [shape_of(part) for part in parts if isinstance(part, dict)]
-    if all(shape is None or shape.ambiguous for shape in shapes):
+    shapes = [shape_of(part) for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict)]
+    has_calls = _holds_calls(value, "tool_calls") or any(shape and not shape.ambiguous for shape in shapes)
+    if _is_message(value) or not has_calls:
         return False
     _take_message({**value, "role": "assistant"}, collector, read_text)
     return True

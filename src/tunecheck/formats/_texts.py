@@ -364,24 +364,21 @@ def _without_escapes(text: str) -> str:
 
 
 # Signs of an intended call in a value that is not JSON: its keys, or its beginning.
-_ANNOUNCING_KEYS = (
-    re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
-    re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
+_ANNOUNCING_KEY = re.compile(
+    r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"
+    r"|[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"
 )
-_ANNOUNCING_STARTS = (
+_ANNOUNCING_START = re.compile(
     # `{"name": "f", "arguments":`
-    re.compile(
-        r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
-    ),
+    r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
     # `[{"f": "{`
-    re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
+    r"|\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"
 )
 
 
 def _announces_call(body: str, position: int) -> bool:
     """Return whether a call begins at this position of a text, or a key that only calls have follows."""
-    has_key = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
-    return has_key or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
+    return bool(_ANNOUNCING_KEY.search(body, position) or _ANNOUNCING_START.match(body, position))
 
 
 # `[f(` or `[ get_time(`
