@@ -17,7 +17,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -29,16 +29,7 @@ from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
 """Marks before the answer itself, which may follow reasoning."""
 
-# by the `kind` of a shape in families.toml
-_KINDS: dict[str, type[TextShape]] = {
-    "json": JsonCalls,
-    "named": NamedCalls,
-    "python": PythonCalls,
-    "glaive": GlaiveCalls,
-    "tagged": TaggedCalls,
-    "tree": TreeCalls,
-    "braced": BracedCalls,
-}
+_Shape: TypeAlias = JsonCalls | NamedCalls | PythonCalls | GlaiveCalls | TaggedCalls | TreeCalls | BracedCalls
 
 
 class ServerParsers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +78,7 @@ def _convert_part(kind: type, value: Any) -> object:  # noqa: ANN401 - from a TO
     if kind is not TextShape:
         return re.compile(value)
     # If a family has several shapes, the first one that begins at a position is read.
-    shapes = [msgspec.convert(fields, _KINDS[fields["kind"]], dec_hook=_convert_part) for fields in value]
+    shapes = msgspec.convert(value, list[_Shape], dec_hook=_convert_part)
     return shapes[0] if len(shapes) == 1 else AnyOf(tuple(shapes))
 
 

@@ -13,8 +13,9 @@ The shapes, with the text that follows a family's mark:
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import (
@@ -182,8 +183,7 @@ _CALL_OR_LIST = re.compile(rf"\[?\s*+{CALL}")
 _NOTHING = re.compile("")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonCalls:
+class JsonCalls(msgspec.Struct, frozen=True, tag="json", tag_field="kind"):
     """Calls like `{"name": "f", "arguments": {…}}`, or lists of them.
 
     `keyed`: calls are written as `{"f": {…}}`. `alone`: calls are those of Llama after `<|python_tag|>`. A call in
@@ -236,8 +236,7 @@ def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
     return literal_at(text, position)
 
 
-@dataclass(frozen=True, slots=True)
-class HeadedCalls:
+class HeadedCalls(msgspec.Struct, frozen=True):
     """Base of the shapes whose calls begin with a pattern.
 
     Args:
@@ -246,7 +245,7 @@ class HeadedCalls:
     """
 
     head: re.Pattern[str]
-    first: str = field(default="", kw_only=True)
+    first: str = ""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:
         """Return whether `first` or the head of a call stands at this position."""
@@ -263,8 +262,7 @@ class HeadedCalls:
         return head
 
 
-@dataclass(frozen=True, slots=True)
-class NamedCalls(HeadedCalls):
+class NamedCalls(HeadedCalls, frozen=True, kw_only=True, tag="named", tag_field="kind"):
     """Calls with a JSON object after the name: `f[ARGS]{…}`.
 
     Args:
@@ -297,8 +295,7 @@ class NamedCalls(HeadedCalls):
         return past(self.last, text, position)
 
 
-@dataclass(frozen=True, slots=True)
-class PythonCalls:
+class PythonCalls(msgspec.Struct, frozen=True, tag="python", tag_field="kind"):
     """Calls like `[f(a=1), g()]`, or one call per line.
 
     `known`: only calls of tools count. `alone`: only a special token may follow, otherwise the text is code. Llama
@@ -335,8 +332,7 @@ class PythonCalls:
         return position
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(msgspec.Struct, frozen=True):
     """Several shapes: the first shape that begins here is read, or the first of all if none does."""
 
     shapes: tuple[TextShape, ...]
@@ -351,8 +347,7 @@ class AnyOf:
         return shape.read(text, position, mark, collector)
 
 
-@dataclass(frozen=True, slots=True)
-class GlaiveCalls:
+class GlaiveCalls(msgspec.Struct, frozen=True, tag="glaive", tag_field="kind"):
     """Calls like `{"name": "f", "arguments": '{"a": "it's"}'}`: JSON text in apostrophes that may contain others."""
 
     def begins(self, text: str, position: int, collector: CallCollector) -> bool:

@@ -22,9 +22,10 @@ argument's own tag comes before all rules: a text stays unchanged, any other typ
 import functools
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from html import unescape
 from typing import ClassVar
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import MAX_DEPTH, CutOffError, UnreadableError, decode, decode_at, place, quoted, skip_space
@@ -43,8 +44,7 @@ _SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>")
 _WRAPPERS = ("properties", "arguments")  # keys of the schema that some models write around the arguments
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedCalls(HeadedCalls):
+class TaggedCalls(HeadedCalls, frozen=True, kw_only=True, tag="tagged", tag_field="kind"):
     r"""Calls like `<function=f><parameter=city>Paris</parameter></function>`, or with JSON instead of parameters.
 
     Args:
@@ -257,8 +257,7 @@ def _after_closing_tag(end: str, last: str, argument: str) -> re.Pattern[str]:
 # -- calls as trees of elements
 
 
-@dataclass(frozen=True, slots=True)
-class TreeCalls(HeadedCalls):
+class TreeCalls(HeadedCalls, frozen=True, kw_only=True, tag="tree", tag_field="kind"):
     """Calls with arguments as nested elements: keys are tags, and list items are `<item>` elements.
 
     `prefix` stands before every tag. `end` matches the text to skip after the last tag.
@@ -343,8 +342,7 @@ class TreeCalls(HeadedCalls):
 _BRACED_NAME = re.compile(r"[^\s<>{}\[\]:,\"']+")
 
 
-@dataclass(frozen=True, slots=True)
-class BracedCalls:
+class BracedCalls(msgspec.Struct, frozen=True, tag="braced", tag_field="kind"):
     """Calls like `call:f{city:<|"|>Paris<|"|>,days:3}`, with bare keys and special quotes around texts.
 
     `textual`: values of all types are quoted.
