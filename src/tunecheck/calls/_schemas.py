@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
+
+import msgspec
 
 from tunecheck._json import JSON, canonical, loads, value_of
 from tunecheck.calls._model import levels, tool_name
@@ -49,8 +50,7 @@ TOOL_COLUMNS = ("tool_definitions", "tools", "functions")
 """The columns that may contain definitions; the first one present is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionDefinition:
+class FunctionDefinition(msgspec.Struct, frozen=True):
     """One function: its name, the JSON Schema of its parameters, and its description."""
 
     name: str
@@ -244,8 +244,7 @@ _TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple":
 """Type names of the Berkeley Function Calling Leaderboard, with their names in JSON Schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(msgspec.Struct, frozen=True):
     """A place in a schema document. References are resolved in the document, `root`.
 
     Each question is put to the node, the targets of its references and its branches, nearest first. In this document,
@@ -402,8 +401,7 @@ _DEFINITIONS = ("$defs", "definitions")  # in new and old drafts
 _NAMED = ("properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaCheck:
+class SchemaCheck(msgspec.Struct, frozen=True):
     """The result of a validation: the first few violations, or the problem that prevented it."""
 
     violations: tuple[str, ...] = ()

@@ -15,8 +15,9 @@ of texts pass JSON inside texts to `take_value`. Endpoints read replies with the
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from tunecheck.calls._model import FunctionCall, Reading, UnreadableError, decode, kind_of, quoted
 from tunecheck.calls._schemas import ToolDefinitions
@@ -424,8 +425,7 @@ _BARE_KEYS = {"name", "arguments", "parameters", "id", "type", "call_id", "tool_
 _IDS = ("call_id", "tool_call_id", "toolUseId", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class CallShape:
+class CallShape(msgspec.Struct, frozen=True):
     """The shape of one call as an object of an API.
 
     Args:

@@ -12,7 +12,6 @@ opposite direction: it writes tools, calls and results for models whose server a
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -48,8 +47,7 @@ class TextShape(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(msgspec.Struct, frozen=True):
     """The marks of a family's reasoning, such as `Thought("<think>", ("</think>",))`.
 
     Args:
@@ -65,8 +63,7 @@ class Thought:
     leading: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """The format of one family's calls in text.
 
     The profile of Hermes, and a text that it reads:
@@ -218,8 +215,7 @@ class Elements(msgspec.Struct, frozen=True, tag="elements", tag_field="kind"):
         return "".join(f"{self.prefix}<{key}>{self.write(item)}{self.prefix}</{key}>" for key, item in items)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPrompt:
+class ToolPrompt(msgspec.Struct, frozen=True):
     """Templates of a family's tool definitions, calls and results in prompts.
 
     With `ToolPrompt('<tool_call>{"name": "{name}", "arguments": {arguments}}</tool_call>')`, a call is written as

@@ -27,6 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import msgspec
 from msgspec import UNSET
 
 from tunecheck._faults import MOST_VALUE, Fault, cut
@@ -49,8 +50,7 @@ from tunecheck.calls.matching._values import (
 _MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """An expected call, the actual call paired with it, and the differences of their arguments."""
 
     expected: FunctionCall
@@ -58,16 +58,14 @@ class Pair:
     differences: tuple[Difference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(msgspec.Struct, frozen=True):
     """An actual call that violates its function's schema, with the first messages about it."""
 
     call: FunctionCall
     messages: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """The result of matching actual with expected calls.
 
     `pairs` and `moved` are pairs of the same function; `moved` pairs are out of order. `misnamed` pairs differ in the

@@ -25,6 +25,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number
 from tunecheck._messages import did_you_mean
@@ -126,8 +128,7 @@ class MatchPolicy:
 # -- differences under a policy
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One place where a call's arguments are not as expected.
 
     `place` is the argument's name, then keys and indexes inside it; `path` is its text (`a.b[0]`). `fault` is
