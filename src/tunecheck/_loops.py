@@ -356,13 +356,8 @@ _CLOSING_S = 2.0
 _MOST_ALONE = 16
 """Maximum number of concurrent repeated calls; each has its own loop and thread."""
 
-_IN_USER_LOOP = ContextVar("_IN_USER_LOOP", default=False)
+IN_USER_LOOP = ContextVar("IN_USER_LOOP", default=False)
 """True in the calls of a `UserLoop`; nested calls of user code then need no other loop."""
-
-
-def is_in_user_loop() -> bool:
-    """Return True if a `UserLoop` runs this code."""
-    return _IN_USER_LOOP.get()
 
 
 class PerLoop(Generic[T]):
@@ -561,7 +556,7 @@ async def _answer(function: Callable[[], object], reply: asyncio.Future[Any], ou
 
     `outcomes` is the inbox of the caller's loop.
     """
-    _IN_USER_LOOP.set(True)
+    IN_USER_LOOP.set(True)
 
     process = os.getpid()
     try:

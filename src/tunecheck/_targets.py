@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from tunecheck._errors import TimedOutError
 from tunecheck._json import JSON, content_hash, object_or_empty, whole_number
-from tunecheck._loops import LateError, PerLoop, UserLoop, is_in_user_loop
+from tunecheck._loops import IN_USER_LOOP, LateError, PerLoop, UserLoop
 from tunecheck._version import is_shipped
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ def _in_user_loop(method: Callable[..., Coroutine[Any, Any, T]]) -> Callable[...
             TimedOutError: the call takes longer than the object's `limit_s`.
         """
         call = functools.partial(method, self, *args, **kwargs)
-        if self.tracks_each_call or is_in_user_loop():
+        if self.tracks_each_call or IN_USER_LOOP.get():
             return await call()
 
         loops: PerLoop[UserLoop] = vars(self).setdefault(_LOOPS, PerLoop())
@@ -208,10 +208,7 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
 
     @functools.wraps(close)
     async def closed(self: UserCalls) -> None:
-        """Close the object in the user loop of the running event loop, then close that user loop.
-
-        Forget all user loops of the object when none is left.
-        """
+        """Close the object in the user loop of the running event loop, then close that user loop."""
         try:
             await close_in_loop(self)
         finally:
@@ -219,8 +216,6 @@ def _closing(close: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., C
             user_loop = None if loops is None else loops.take()
             if user_loop is not None:
                 await user_loop.close()
-            if loops is not None and not loops.all():
-                vars(self).pop(_LOOPS, None)
 
     return closed
 

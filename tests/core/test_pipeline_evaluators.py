@@ -148,8 +148,11 @@ class CannotBeMade(NeedsArguments):
 @pytest.mark.parametrize(
     ("evaluator", "said"),
     [
-        (NeedsArguments, r"'e' needs arguments \(.*threshold.*\): pass an instance"),
-        (CannotBeMade, r"'e' cannot be created \(KeyError: .*\): correct its __init__"),
+        (NeedsArguments, r"'e' cannot be created without arguments \(.*threshold.*\): pass an instance"),
+        (
+            CannotBeMade,
+            r"'e' cannot be created without arguments \(KeyError: .*\): pass an instance, or correct its __init__",
+        ),
         (3, "'e' must be a function or class, not a int"),
         (None, "'e' must be a function or class, not a NoneType"),
         (positional, "parameter 'response' is positional-only: remove the / after it, or wrap the function"),

@@ -358,15 +358,12 @@ def _make_target(
     if target is None or isinstance(target, Target):
         return target
 
-    # A class is callable, so it would pass for a function below.
-    if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
-        raise ConfigurationError(f"target is the class {target.__name__}: pass an instance of the class")
-
-    if callable(target):
-        parsed = parse_mapping(mapping, _TARGET_MAPPING)
-        return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
-
-    raise ConfigurationError(f"target must be a function, an Endpoint or a Target, not of type {type(target).__name__}")
+    # A class is callable, too, but a call of it gives an instance instead of an answer.
+    if not callable(target) or (isinstance(target, type) and issubclass(target, (Target, Endpoint))):
+        kinds = "a function, or an instance of Endpoint or Target"
+        raise ConfigurationError(f"target must be {kinds}, not {target!r:.60}")
+    parsed = parse_mapping(mapping, _TARGET_MAPPING)
+    return CallableTarget(target, parsed, settings.concurrency or DEFAULT_CONCURRENCY, settings.target_timeout)
 
 
 def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str, object], trust: Trust) -> Target:

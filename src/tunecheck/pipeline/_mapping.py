@@ -386,17 +386,15 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
     """Return the evaluator as a callable; instantiate a class without arguments.
 
     Raises:
-        ConfigurationError: the class needs arguments or its constructor fails, or the object is not callable.
+        ConfigurationError: an instance cannot be created, or the object is not callable.
     """
     # A class is callable, too, but calling it makes an instance instead of a verdict.
     if inspect.isclass(evaluator):
         try:
             evaluator = evaluator()
-        except TypeError as error:
-            raise ConfigurationError(f"evaluator {name!r} needs arguments ({error}): pass an instance") from None
         except Exception as error:  # noqa: BLE001 - a user's class may raise anything
-            problem = f"evaluator {name!r} cannot be created ({type(error).__name__}: {error})"
-            raise ConfigurationError(f"{problem}: correct its __init__") from error
+            problem = f"evaluator {name!r} cannot be created without arguments ({type(error).__name__}: {error})"
+            raise ConfigurationError(f"{problem}: pass an instance, or correct its __init__") from error
 
     if not callable(evaluator):
         raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")

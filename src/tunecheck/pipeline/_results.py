@@ -19,6 +19,7 @@ For example, two rows have the outputs `{"match": 1.0, "match_result": "pass"}` 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 from array import array
@@ -360,14 +361,10 @@ class OwnAggregates:
         self._executors[evaluator.name] = executor
         return executor
 
-    async def _close(self) -> None:
-        for executor in self._executors.values():
-            await executor.close()
-
     def close(self) -> None:
         """End the threads and worker processes; wait up to 5 seconds for them."""
         if self._loop is not None:
-            self._loop.end(self._close)
+            self._loop.end(lambda: asyncio.gather(*(executor.close() for executor in self._executors.values())))
             wait([self._loop.ended], _CLOSING_S)
 
 

@@ -273,6 +273,8 @@ class FailedAnswer:
             number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
             self.response, self.columns = _last_item(columns["result"], number), _turn_columns(columns, number)
 
+        self.is_text = isinstance(self.response, str)
+        """True if the response is a text instead of an API's list of calls."""
         lacks_call = bool(self.codes & (_WITHOUT_CALL - {"unreadable_call"}))  # a fault says that a call is missing
         self.expects_call = lacks_call or (kind == "call" and turns is None)
         self.expects_text = kind == "answer" and turns is None
@@ -281,11 +283,6 @@ class FailedAnswer:
         self.reading = _read_answer(self.response, self.tools, expects_call=self.expects_call)
         self.truth = cached_reading(arguments.get("ground_truth"), self.tools)
         self.prompt = _prompt_texts(row)
-
-    @property
-    def is_text(self) -> bool:
-        """True if the response is a text instead of an API's list of calls."""
-        return isinstance(self.response, str)
 
     @property
     def text(self) -> str:
