@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
         def update(self, shown: object) -> None: ...
 
 
-_WINDOW_S = 20.0
-"""Time window of the rate in seconds; short, because rows reused from another run finish quickly."""
+_LEAST_S = 0.1
+"""After less time, the rate says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,41 +41,19 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Throughput:
-    """Rows per second and the time left, from the number of finished rows over time."""
+    """Rows per second since the beginning, and the time left; reused rows do not count, because they finish quickly."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._first: tuple[float, int] | None = None
-        self._noted: deque[tuple[float, int]] = deque()
-
-    def note(self, finished: int) -> None:
-        """Record the current number of finished rows."""
-        now = self._clock()
-        self._first = self._first or (now, finished)
-        self._noted.append((now, finished))
-        while self._noted[0][0] < now - _WINDOW_S:
-            self._noted.popleft()
-
-    @property
-    def rate(self) -> float | None:
-        """Return the rows per second of the last 20 seconds, or of the whole run if that is 0; None if unknown."""
-        return self._since(self._noted[0]) or self._since(self._first) if self._noted else None
-
-    def left_s(self, rows: int | None) -> float | None:
-        """Return the seconds until all `rows` are finished, or None if unknown."""
-        rate = self.rate
-        return None if rows is None or not rate else max(0, rows - self._noted[-1][1]) / rate
+        self._begun = clock()
 
     def texts_of(self, progress: Progress) -> tuple[str, str]:
-        """Record a snapshot; return the rate and the time left as texts."""
-        self.note(progress.finished)
-        left = self.left_s(progress.rows)
-        return rate_text(self.rate), "" if left is None else f"{duration_text(left)} left"
-
-    def _since(self, start: tuple[float, int] | None) -> float | None:
-        """Return rows per second since `start` (a time and a number of finished rows); None before any time passed."""
-        now, finished = self._noted[-1]
-        return (finished - start[1]) / (now - start[0]) if start and now > start[0] else None
+        """Return the rate and the time left as texts; empty if unknown."""
+        passed_s = self._clock() - self._begun
+        rate = (progress.finished - progress.reused) / passed_s if passed_s >= _LEAST_S else 0.0
+        if rate <= 0 or progress.rows is None:
+            return rate_text(rate), ""
+        return rate_text(rate), f"{duration_text(max(0, progress.rows - progress.finished) / rate)} left"
 
 
 class ProgressBar:
@@ -170,9 +147,9 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def rate_text(rate: float | None) -> str:
-    """Return the rate, in rows per second, as text such as `12 rows/s` or `3.0 rows/min`; empty if 0 or unknown."""
-    if not rate:
+def rate_text(rate: float) -> str:
+    """Return the rate, in rows per second, as text such as `12 rows/s` or `3.0 rows/min`; empty if not above 0."""
+    if rate <= 0:
         return ""
     if rate < 0.1:
         return f"{rate * 60:.1f} rows/min"

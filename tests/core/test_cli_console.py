@@ -122,33 +122,13 @@ def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path) -> Non
     assert Run(run).status() == "finished"
 
 
-def paced(*moments: tuple[float, int]) -> Throughput:
+def test_rows_of_another_run_do_not_count_for_the_rate() -> None:
     now = 100.0
     pace = Throughput(lambda: now)
-    for seconds, finished in moments:
-        now = 100.0 + seconds
-        pace.note(finished)
-    return pace
-
-
-@pytest.mark.parametrize(
-    ("moments", "rate"),
-    [
-        ([], None),
-        ([(0, 5)], None),
-        ([(0, 0), (2, 10)], 5),
-        ([(0, 0), (1, 1000), (2, 1002), (22, 1042)], 2),  # of the last 20 seconds: rows taken over are forgotten
-        ([(0, 0), (10, 20), (40, 20)], 0.5),  # nothing was finished lately: the whole time counts
-    ],
-)
-def test_the_rate_is_rows_by_seconds(moments: list[tuple[float, int]], rate: float | None) -> None:
-    assert paced(*moments).rate == rate
-
-
-def test_the_time_left_is_what_is_left_by_the_rate() -> None:
-    assert paced((0, 0), (10, 20)).left_s(120) == 50
-    assert paced((0, 0), (10, 20)).left_s(None) is None
-    assert paced((0, 0), (10, 0)).left_s(120) is None
+    assert pace.texts_of(Progress(None, 0, 0, 0, 0)) == ("", "")
+    now = 110.0
+    assert pace.texts_of(Progress(1_120, 1_020, 1_020, 0, 1_000)) == ("2.0 rows/s", "0:50 left")
+    assert pace.texts_of(Progress(1_120, 1_000, 900, 0, 1_000)) == ("", "")
 
 
 def shown(*moments: tuple[float, Progress], label: str = "iteration-7", width: int = 80) -> str:

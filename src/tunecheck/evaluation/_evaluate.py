@@ -441,10 +441,9 @@ def _check_names(evaluators: object) -> None:
         raise ConfigurationError(f"evaluators must be a non-empty dict of evaluators by name, not {evaluators!r:.60}")
 
     for name in evaluators:
-        if not isinstance(name, str) or not name.strip():
-            raise ConfigurationError(f"`evaluators` contains the name {name!r}: name evaluators with a non-blank text")
-        if name in ("target", "default", "results", "cause"):
-            raise ConfigurationError(f"the evaluator name {name!r} is reserved: choose another name")
+        if not isinstance(name, str) or not name.strip() or name in ("target", "default", "results", "cause"):
+            advice = "choose a non-blank text other than target, default, results and cause"
+            raise ConfigurationError(f"{name!r} cannot be the name of an evaluator: {advice}")
 
     # `f1` and `f1.x` would both have a key `outputs.f1.x`.
     for name in evaluators:

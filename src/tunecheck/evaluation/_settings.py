@@ -225,10 +225,10 @@ class RunSettings:
                 raise ConfigurationError(f"{present[0]} needs until_decided=True; for complete runs, call compare()")
             return
 
-        if (base is None) == (better is None):  # both are given, or neither
-            raise ConfigurationError("until_decided compares with one run: give either no_worse_than or better_than")
-        if (base is None) != (margin is None):  # one is given without the other
-            raise ConfigurationError("no_worse_than and margin (the accepted loss) need each other: give both")
+        # Both runs are given, or neither; or no_worse_than is given without a margin, or a margin without it.
+        if (base is None) == (better is None) or (base is None) != (margin is None):
+            choice = "give either better_than, or no_worse_than and margin (the accepted loss)"
+            raise ConfigurationError(f"until_decided compares with one run: {choice}")
 
         if margin is not None and (real_number(margin) is None or not 0 <= margin < math.inf):
             raise ConfigurationError(f"margin must be a finite number of at least 0, not {margin!r}")
