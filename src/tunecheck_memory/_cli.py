@@ -131,9 +131,6 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
     """Hold the conversations that the options describe; `agent` is the name or file of an endpoint."""
     from tunecheck_memory._evaluation import MemoryPlan, run_memory
 
-    def endpoint(name: str | None) -> Endpoint | None:
-        return None if name is None else _endpoint(name, options.prices, trust)
-
     # A resumed run has its definitions already, and its events depend on them.
     regenerate = options.regenerate and options.resume is None
     same_fields: dict[str, Any] = {name: getattr(options, name) for name in _PLAN_FIELDS}
@@ -141,8 +138,8 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
     plan = MemoryPlan(
         configuration=config,
         endpoint=_endpoint(agent, options.prices, trust),
-        judge=endpoint(options.judge),
-        generator=endpoint(options.generator),
+        judge=None if options.judge is None else _endpoint(options.judge, options.prices, trust),
+        generator=None if options.generator is None else _endpoint(options.generator, options.prices, trust),
         mode="regenerate" if regenerate else "reuse" if options.reuse else None,
         tokenizer=options.tokenizer or "cl100k_base",
         repeat=options.repeat or 1,

@@ -35,7 +35,7 @@ from tunecheck_memory._evaluator import MemoryEvaluator
 from tunecheck_memory._kind import FinishedTest, GenerationContext, Kind, Score
 from tunecheck_memory._scheduler import Settings, Test, schedule
 from tunecheck_memory._session import ClockName, Judge, Session, SessionClock, SessionState, TestState
-from tunecheck_memory._tokens import CountingOnce, Tokenizer, load_tokenizer
+from tunecheck_memory._tokens import Tokenizer, load_tokenizer
 from tunecheck_memory._wording import SessionWording, load_filler, load_wording
 
 DEFINITIONS = Path("datasets") / "memory"
@@ -289,7 +289,6 @@ class MemoryTarget(EndpointTargetBase):
 
         self.columns = OUTPUT_COLUMNS
 
-        self.settings = replace(self.settings, tokenizer=CountingOnce(self.settings.tokenizer))
         self._tests = {test.id: test for test in self.tests}
         self._running: dict[int, _Running] = {}
         self._stopped = False

@@ -71,11 +71,14 @@ def _load_core() -> ModuleType:
 
 
 class _Encoding:
-    """An encoding that counts special tokens in a text as plain text."""
+    """An encoding that counts special tokens in a text as plain text.
+
+    It caches its last counts, because scheduler, agent and session state count the same message.
+    """
 
     def __init__(self, name: str, count: Callable[[str], int]) -> None:
         self.name = name
-        self._count = count
+        self._count = lru_cache(maxsize=64)(count)
 
     def count(self, text: str) -> int:
         """Return the number of tokens; a lone surrogate counts as its replacement character."""
@@ -88,15 +91,3 @@ class _Encoding:
 def replace_lone_surrogates(text: str) -> str:
     r"""Replace lone surrogates, which JSON may contain (`"\ud83d"`), because tokenizers cannot read them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-class CountingOnce:
-    """A tokenizer that caches its last counts, because scheduler, agent and session state count the same message."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.name = tokenizer.name
-        self._count = lru_cache(maxsize=64)(tokenizer.count)
-
-    def count(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        return self._count(text)

@@ -16,7 +16,7 @@ from tunecheck.endpoints import ChatRequest, Completion, Endpoint, OpenAIEndpoin
 from tunecheck.plugins import JSON
 from tunecheck_memory import Outcome
 from tunecheck_memory._agents import MAX_REPLY_CHARACTERS, EndpointAgent
-from tunecheck_memory._tokens import MESSAGE_TOKENS, CountingOnce
+from tunecheck_memory._tokens import MESSAGE_TOKENS
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)
@@ -143,11 +143,11 @@ async def _prompts(talk: list[tuple[str, str, str]], journaled: int) -> list[lis
     return [contents(request.messages) for request in endpoint.requests]
 
 
-async def test_every_text_is_counted_once_however_long_the_conversation() -> None:
+async def test_a_text_is_counted_as_often_however_long_the_conversation() -> None:
     tokenizer = Words()
     endpoint = Asked()
-    await say(EndpointAgent(endpoint, CountingOnce(tokenizer), 60), *(f"message {number}" for number in range(300)))
-    assert len(tokenizer.counted) == 600
+    await say(EndpointAgent(endpoint, tokenizer, 60), *(f"message {number}" for number in range(300)))
+    assert len(tokenizer.counted) == 300 * (3 + 1), "a message three times, a reply once"
     # An exchange takes 12, a message 6: (60 - 6) // 12 exchanges and the message.
     assert max(len(request.messages) for request in endpoint.requests) == 2 * 4 + 1
 

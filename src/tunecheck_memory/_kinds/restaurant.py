@@ -15,7 +15,6 @@ The first failure ends the visit. The stages are those of the GoodAI benchmark.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -65,17 +64,7 @@ def _read_reply(text: str, form: type[_T]) -> _T:
     try:
         return msgspec.convert(read_lenient(text), form, strict=False)
     except ValueError:
-        raise _unusable("cannot be read", text) from None
-
-
-def _unusable(problem: str, text: str) -> EndOfVisitError:
-    """Return the error that ends the visit because the judge's reply has this problem.
-
-    The message shows the reply's first 120 characters on one line.
-    """
-    line = " ".join(text[:400].split())
-    shown = json.dumps(line[:120] + ("…" if len(line) > 120 else ""), ensure_ascii=False)
-    return EndOfVisitError(f"The judge's reply {problem}: {shown}")
+        raise EndOfVisitError(f"The judge's reply cannot be read: {text!r:.120}") from None
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
@@ -260,7 +249,7 @@ class _Visit:
         if answer is False:
             raise EndOfVisitError(failed)
         if answer is not True:
-            raise _unusable(f"has no yes or no under {purpose!r}", text)
+            raise EndOfVisitError(f"The judge's reply has no yes or no under {purpose!r}: {text!r:.120}")
 
     def _take_order(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         """Let the judge read the order in the agent's reply, and return the ordered items.
