@@ -350,9 +350,9 @@ class MlflowUploader(uploads.Uploader):
                 file.write((b",\n" if number else b"\n") + dumps([uploads.cell(row, name) for name in columns]))
             file.write(b"\n]}\n")
 
-        yield uploads.artifact(TABLE, folder / TABLE, "application/json")
+        yield uploads.Artifact(folder / TABLE, "application/json")
         for path in (run.folder / "run.json", run.metrics_file):
-            yield uploads.artifact(path.name, path, "application/json")
+            yield uploads.Artifact(path, "application/json")
         yield from uploads.common_artifacts(run, folder)
 
     def _upload_of(self, record: uploads.UploadRecord, contents: uploads.Contents) -> uploads.RunUpload:

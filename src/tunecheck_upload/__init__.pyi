@@ -15,7 +15,6 @@ from ._uploader import (
     UploadError as UploadError,
     UploadRecord as UploadRecord,
     UploadStep as UploadStep,
-    artifact as artifact,
     cell as cell,
     checked_id as checked_id,
     common_artifacts as common_artifacts,

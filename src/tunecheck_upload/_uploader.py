@@ -137,17 +137,6 @@ def _read(run: Run, path: Path) -> UploadFile:
     return file
 
 
-@contextlib.contextmanager
-def one_at_a_time(run: Run) -> Iterator[None]:
-    """Lock a run during its upload, or raise RunError if another process is uploading it.
-
-    The lock is the file `.upload.lock` in the run's folder.
-    """
-    run.manifest()  # an unreadable run is refused before a lock file is written
-    with plugins.lock(run.folder / ".upload.lock", f"another process is uploading run {run.id}; wait until it ends"):
-        yield
-
-
 # -- files
 
 _LOGS, _REPORT = "multi_turn_logs.jsonl", "report.html"
@@ -157,20 +146,13 @@ LOG_COLUMN = "outputs.inference_log"
 """The column with a conversation's whole log. It is too long for a table's cell and gets its own file."""
 
 
-@dataclass(frozen=True, slots=True)
 class Artifact:
     """A file to upload, with its name at the destination, local path, media type, size in bytes and SHA-256."""
 
-    name: str
-    path: Path
-    kind: str
-    size: int
-    sha256: str
-
-
-def artifact(name: str, path: Path, kind: str = "application/octet-stream") -> Artifact:
-    """Return a file as an artifact, with its size and SHA-256."""
-    return Artifact(name, path, kind, path.stat().st_size, plugins.sha256_of(path))
+    def __init__(self, path: Path, kind: str = "application/octet-stream") -> None:
+        """Take the name of the file; `kind` is its media type."""
+        self.name, self.path, self.kind = path.name, path, kind
+        self.size, self.sha256 = path.stat().st_size, plugins.sha256_of(path)
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
@@ -187,9 +169,9 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
                 written += file.write(plugins.dumps_line(line))
 
     if written:
-        yield artifact(_LOGS, folder / _LOGS)
+        yield Artifact(folder / _LOGS)
     if (run.folder / _REPORT).is_file():
-        yield artifact(_REPORT, run.folder / _REPORT, "text/html")
+        yield Artifact(run.folder / _REPORT, "text/html")
 
 
 def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
@@ -522,7 +504,12 @@ class Uploader(abc.ABC):
                 upload can be repeated.
         """
         run = run if isinstance(run, Run) else Run(Path(run))
-        with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
+        run.manifest()  # an unreadable run is refused before a lock file is written
+        held = f"another process is uploading run {run.id}; wait until it ends"
+        with (
+            plugins.lock(run.folder / ".upload.lock", held),
+            tempfile.TemporaryDirectory(prefix="tunecheck-") as folder,
+        ):
             # Written files are in the temporary folder, which must exist until they are sent.
             contents = Contents(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
 

@@ -267,9 +267,9 @@ def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
 
 
 def test_another_process_that_uploads_the_same_run_is_waited_for_by_the_user(fake: Fake, run: Run) -> None:
-    from tunecheck_upload._uploader import one_at_a_time
+    from tunecheck.plugins import lock
 
-    with one_at_a_time(run), pytest.raises(RunError, match="another process"):
+    with lock(run.folder / ".upload.lock", "the test holds it"), pytest.raises(RunError, match="another process"):
         uploader(fake.project).upload(run)
 
 

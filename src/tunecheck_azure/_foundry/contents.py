@@ -37,7 +37,7 @@ from pathlib import Path
 from tunecheck import ConfigurationError, Run, __version__
 from tunecheck.pipeline import VerdictReader, counted_metrics
 from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
-from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, artifact, cell, common_artifacts, table_columns
+from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, cell, common_artifacts, table_columns
 
 _TABLE = "instance_results.jsonl"
 
@@ -87,7 +87,7 @@ def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             # The portal identifies rows by their line number.
             file.write(dumps_line({**{name: cell(row, name) for name in columns}, "line_number": number}))
 
-    yield artifact(_TABLE, folder / _TABLE)
+    yield Artifact(folder / _TABLE)
     yield from common_artifacts(run, folder)
 
 
@@ -139,13 +139,13 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
             criterion.note_verdict(row)
 
     (folder / DEFINITION).write_bytes(dumps(_definition(run, criteria)))
-    yield artifact(DEFINITION, folder / DEFINITION, "application/json")
+    yield Artifact(folder / DEFINITION, "application/json")
 
     evaluator_prefixes = tuple(f"{name}." for name in run.manifest().evaluators)
     with (folder / ITEMS).open("wb") as file:
         for row in run.rows():
             file.write(dumps_line(_item(row, criteria, evaluator_prefixes)))
-    yield artifact(ITEMS, folder / ITEMS)
+    yield Artifact(folder / ITEMS)
 
 
 def read_definition(path: Path) -> dict[str, JSON]:
