@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from tunecheck._faults import cause_named, causes
-from tunecheck._files import MetricEntry
 from tunecheck._json import JSON, dumps, loads, object_or_empty
 from tunecheck.comparison._pairs import tags_of
 from tunecheck.pipeline._costs import cost_text
@@ -85,33 +84,23 @@ class Coded(msgspec.Struct):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """An evaluator's outcome for each row: `results` has a letter per row, `scores` numbers by metric (or NaN)."""
+    """An evaluator's outcome for each row: `results` has a letter per row, `scores` numbers of a metric (or NaN)."""
 
     results: str
-    scores: Mapping[str, Sequence[float]]
+    scores: Sequence[float] | None
 
-    def as_json(self, evaluator: Evaluated) -> dict[str, JSON]:
-        """Return the first rows for the page: results as one text, and numbers of the first graded metric.
-
-        If the evaluator has no graded metric, the numbers are null.
-        """
-        numbers = self.scores.get(evaluator.graded[0].name) if evaluator.graded else None
-        scores = None if numbers is None else round_numbers(numbers)
+    def as_json(self) -> dict[str, JSON]:
+        """Return the first rows for the page: results as one text, and numbers, or null without a graded metric."""
+        scores = None if self.scores is None else round_numbers(self.scores)
         return {"results": self.results[:MOST_ROWS], "scores": scores}
 
-    def reordered(self, partners: Sequence[int | None]) -> Outcomes:
-        """Return the outcomes in the order of another run's rows.
 
-        `partners` has, for each row of that run, the number of the same row in this run; None if this run lacks it.
-        """
-        results = "".join(ABSENT if row is None else self.results[row] for row in partners)
-        scores = {key: [math.nan if row is None else own[row] for row in partners] for key, own in self.scores.items()}
-        return Outcomes(results, scores)
+def outcomes_of(run: ReportedRun, evaluator: Evaluated, rows: Sequence[int | None]) -> Outcomes:
+    """Return an evaluator's outcomes for these rows of a run, with the numbers of its first graded metric.
 
-
-def outcomes_of(run: ReportedRun, name: str, metrics: Iterable[MetricEntry]) -> Outcomes:
-    """Return an evaluator's outcomes for a run's rows, with the numbers of these metrics."""
-    table = run.table
+    `rows` are numbers of rows, and None for a row that the run lacks.
+    """
+    table, name = run.table, evaluator.name
     letters = [_LETTERS[state] for state in table.evaluators[name].states]
 
     # A verdict is more than SCORED: rows with one get the letter for pass or fail.
@@ -120,8 +109,10 @@ def outcomes_of(run: ReportedRun, name: str, metrics: Iterable[MetricEntry]) -> 
         passed = {1.0: PASS, 0.0: FAIL}
         letters = [passed.get(value, letter) for value, letter in zip(pass_rate.values, letters, strict=True)]
 
-    columns = {metric.name: table.columns.get(f"{name}.{metric.name}") for metric in metrics}
-    return Outcomes("".join(letters), {key: column.values for key, column in columns.items() if column is not None})
+    results = "".join(ABSENT if row is None else letters[row] for row in rows)
+    column = table.columns.get(f"{name}.{evaluator.graded[0].name}") if evaluator.graded else None
+    scores = None if column is None else [math.nan if row is None else column.values[row] for row in rows]
+    return Outcomes(results, scores)
 
 
 _TEXTS = ("ids", "questions", "answers", "notes")
@@ -143,7 +134,7 @@ class RowIndex:
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
 
-        self.outcomes = [outcomes_of(run, evaluator.name, evaluator.metrics) for evaluator in run.evaluators]
+        self.outcomes = [outcomes_of(run, evaluator, range(run.table.info.rows)) for evaluator in run.evaluators]
         self.thresholds: list[set[float]] = [set() for _ in run.evaluators]
         self.simulated = 0
         self.failed_rows = 0
@@ -210,7 +201,7 @@ class RowIndex:
                 page[name.removesuffix("_ms")] = round_numbers(self.figures[name])
 
         pairs = zip(evaluators, self.outcomes, strict=True)
-        page["outcomes"] = [{"name": each.name, **outcomes.as_json(each)} for each, outcomes in pairs]
+        page["outcomes"] = [{"name": each.name, **outcomes.as_json()} for each, outcomes in pairs]
         return page
 
 
@@ -255,7 +246,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     coded = table.coded
     drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
-        "distributions": [*_distributions(run.evaluators, table)],
+        "distributions": [*_distributions(run, table)],
         "confusion": _confusion(coded["confused"]),
         "causes": _causes(coded["causes"]),
         **{name: [[value, n] for value, n in _count_values(coded[name]).most_common(_MOST_BARS)] for name in _BARS},
@@ -293,14 +284,15 @@ def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     return {"shown": len(codes), "all": len(rows_of), "by": functions} if functions else None
 
 
-def _distributions(evaluators: Sequence[Evaluated], table: RowIndex) -> Iterator[JSON]:
+def _distributions(run: ReportedRun, table: RowIndex) -> Iterator[JSON]:
     """Yield a histogram for each graded metric with more than two values.
 
     It has the threshold if the metric is the evaluator's main one, and all rows share the threshold.
     """
-    for evaluator, outcome, thresholds in zip(evaluators, table.outcomes, table.thresholds, strict=True):
+    for evaluator, thresholds in zip(run.evaluators, table.thresholds, strict=True):
         for metric in evaluator.graded:
-            values = [value for value in outcome.scores.get(metric.name, ()) if math.isfinite(value)]
+            column = run.table.columns.get(f"{evaluator.name}.{metric.name}")
+            values = [] if column is None else [*filter(math.isfinite, column.values)]
             if len(set(values)) > 2:
                 # `thresholds` has those of the main metric only.
                 is_main = metric.name in (evaluator.primary, evaluator.name)

@@ -84,11 +84,10 @@ class OtherRun:
         # One pass through this run's file, in the order in which the report needs the rows.
         self._waiting = run.rows([row for row in self._partners if row is not None])
 
-        # The page shows the first graded metric of an evaluator, so only its numbers are needed.
+        # The page shows the first graded metric of the reported run's evaluator.
         own_names = {evaluator.name for evaluator in run.evaluators}
-        graded = {each.name: each.graded[:1] for each in reported.evaluators if each.name in own_names}
-        outcomes = {name: outcomes_of(run, name, metrics) for name, metrics in graded.items()}
-        self.outcomes = {name: own.reordered(self._partners) for name, own in outcomes.items()}
+        own = [evaluator for evaluator in reported.evaluators if evaluator.name in own_names]
+        self.outcomes = {evaluator.name: outcomes_of(run, evaluator, self._partners) for evaluator in own}
 
     def answer(self, number: int, new: Details) -> dict[str, JSON] | None:
         """Return this run's answer to the reported run's row with this number (from 0), None without a partner.
@@ -168,12 +167,12 @@ class OtherRuns:
 
 def _describe(other: OtherRun, new: ReportedRun) -> JSON:
     """Return another run for the page: its name, facts, and outcomes by evaluator (null if it lacks one)."""
-    own = [(evaluator, other.outcomes.get(evaluator.name)) for evaluator in new.evaluators]
+    own = [other.outcomes.get(evaluator.name) for evaluator in new.evaluators]
     return {
         "run": other.run.id,
         "simulated": other.run.manifest.simulated,
         "facts": [*facts_of(other.run)],
-        "outcomes": [None if outcomes is None else outcomes.as_json(evaluator) for evaluator, outcomes in own],
+        "outcomes": [None if outcomes is None else outcomes.as_json() for outcomes in own],
     }
 
 
