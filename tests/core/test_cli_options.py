@@ -50,7 +50,7 @@ def brewed(*arguments: str) -> BrewOptions:
         seen.append(options)
         return 0
 
-    assert brew(brew.parse("brew", arguments), Invocation()) == 0
+    assert brew.run(brew.parse("brew", arguments), Invocation()) == 0
     return seen[0]
 
 

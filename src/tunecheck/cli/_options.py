@@ -348,9 +348,6 @@ class Command(Generic[T]):
     options: type[T]
     run: Callable[[T, Invocation], int]
 
-    def __call__(self, options: T, invocation: Invocation) -> int:
-        return self.run(options, invocation)
-
     def parse(self, program: str, words: Sequence[str]) -> T:
         """Return the options in the words after the command; `program` names the command in errors.
 

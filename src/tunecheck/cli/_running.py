@@ -100,13 +100,12 @@ def trust_of(options: RunOptions) -> Trust:
 def begin(options: T, invocation: declared.Invocation) -> tuple[T, Trust]:
     """Prepare a command that starts or resumes a run: return its options, completed when resuming, and its trust.
 
-    The invocation gets the folder of runs and the command with which an interrupted run can be resumed.
+    The invocation gets the command with which an interrupted run can be resumed.
 
     Raises:
         ConfigurationError: there is no run to resume, or an option cannot be changed.
         UntrustedError: another user's run has options that only the user may set.
     """
-    invocation.results_dir = options.results_dir or declared.DEFAULT_RESULTS
     # If the command is interrupted, it prints how to go on, such as `tunecheck memory run --resume …`.
     invocation.command = f"{invocation.program} {options.command}"
 

@@ -315,7 +315,7 @@ def _run_comparison(
         # The notes of a run may be the base's, too.
         notes=tuple(dict.fromkeys(notes)),
         causes=causes,
-        tables={name: data for name, table in plugins.tables().items() if (data := table.data(*infos))},
+        tables={name: data for name, table in plugins.load_by_name("tables").items() if (data := table.data(*infos))},
         part_metric=primary.name,
         parts=parts,
         figures=tuple(part for _, figures in plugins.load_all("figures") for part in figures.of_pair(pair, primary)),

@@ -116,7 +116,7 @@ def _detailed_parts(comparison: Comparison, rows: int) -> Iterator[views.Part]:
     yield _metrics_table(decided, comparison)
     yield from _parts_tables(decided, comparison)
     # Tables of plug-ins about both runs, such as the leaderboard's.
-    yield from (plugins.tables()[name].table(data) for name, data in decided.tables.items())
+    yield from (plugins.load_by_name("tables")[name].table(data) for name, data in decided.tables.items())
 
     if best is not None and best.rows_over_runs is not None:
         yield _rows_over_runs_table(best.rows_over_runs, rows)

@@ -119,8 +119,7 @@ from ._names import (
     kinds as kinds,
     load as load,
     load_all as load_all,
+    load_by_name as load_by_name,
     load_file as load_file,
     load_offer as load_offer,
-    panels as panels,
-    tables as tables,
 )

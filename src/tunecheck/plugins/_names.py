@@ -343,26 +343,15 @@ def codes() -> Mapping[str, interface.Code]:
     return {name: code for plugin in installed_plugins() for name, code in plugin.codes.items()}
 
 
-def tables() -> Mapping[str, interface.PairTable]:
-    """Return the tables of two runs by name.
+def load_by_name(kind: str) -> Mapping[str, Any]:
+    """Load all extensions of a kind, such as `tables`, and return them by name.
 
     Raises:
-        PluginError: two tables have the same name, or the code of one does not load.
-        MissingExtraError: a table needs a package that is not installed.
+        PluginError: two extensions have the same name, or the code of one does not load.
+        MissingExtraError: an extension needs a package that is not installed.
     """
-    among = discover("tables")
-    return {each.name: find("tables", each.name, among=among) for each in among}
-
-
-def panels() -> Mapping[str, interface.Panel]:
-    """Return the panels of the report by name.
-
-    Raises:
-        PluginError: two panels have the same name, or the code of one does not load.
-        MissingExtraError: a panel needs a package that is not installed.
-    """
-    among = discover("panels")
-    return {each.name: find("panels", each.name, among=among) for each in among}
+    among = discover(kind)
+    return {each.name: find(kind, each.name, among=among) for each in among}
 
 
 # -- files of the workspace as modules, and the extension that each of them offers

@@ -110,7 +110,7 @@ class DetailReader:
         # Rows of one kind have the same keys. Many different shapes of rows must not fill the memory.
         self._columns_of = lru_cache(1_000)(partial(columns_of, run.evaluators))
         folder = None if run.folder is None else run.folder.folder
-        loaded, origins = plugins.panels(), plugins.discover("panels")
+        loaded, origins = plugins.load_by_name("panels"), plugins.discover("panels")
         self._panels = [(origin, plugins.call(origin, loaded[origin.name].reader, folder)) for origin in origins]
 
         # A column of the data may hold a run's answers; then it is no ground truth.

@@ -225,6 +225,6 @@ def _read(name: str) -> str:
 @cache
 def page(kind: str) -> Page:
     """Return the page of a run (`kind` REPORT), or of the list of runs (RUNS), without data."""
-    panels = plugins.panels().values() if kind == REPORT else ()
+    panels = plugins.load_by_name("panels").values() if kind == REPORT else ()
     styles = [_read(_STYLE), *(panel.style for panel in panels)]
     return Page(map(_read, _SCRIPTS[kind]), styles, [panel.script for panel in panels])

@@ -59,11 +59,9 @@ def paired_rows(runs: RunPair) -> list[int | None]:
 
 def _rows_by_item(table: RunTable) -> list[list[int]]:
     """Return the row numbers of each item: one row, or its trials."""
-    if table.items.of_row is None:
-        return [[row] for row in range(table.info.rows)]
-
     rows: list[list[int]] = [[] for _ in table.items.ids]
-    for row, item in enumerate(table.items.of_row):
+    # Without several trials, every row is an item.
+    for row, item in enumerate(table.items.of_row or range(table.info.rows)):
         rows[item].append(row)
     return rows
 
