@@ -22,14 +22,14 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tunecheck import ConfigurationError, Fault, Metric, MissingExtraError, ReplyError
-from tunecheck.endpoints import Completion, DirectCalls, Endpoint, ModelCalls
+from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls, Usage
 from tunecheck.evaluators import JudgeLoop, ModelConfig, TextEvaluator, TextPair, finite_number, judge_endpoint
 from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
@@ -300,7 +300,8 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             score = cosine(vectors[0].tolist(), vectors[-1].tolist())
         except ValueError as error:
             raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
-        return self._verdict(score, pair.fault, _input_tokens(completions))
+        tokens = sum((completion.usage for completion in completions), Usage()).input_tokens
+        return self._verdict(score, pair.fault, {} if tokens is None else {"input_tokens": tokens})
 
     def _judge(self, pair: TextPair) -> Verdict:
         """Return the local model's verdict on a pair of texts; the property `truncated` names texts that were cut."""
@@ -325,13 +326,6 @@ def _is_definition(path: Path) -> bool:
         return False
     files = (Path("endpoints", path.name + ending) for ending in _DEFINITIONS)
     return path.suffix in _DEFINITIONS or any(map(os.path.isfile, files))
-
-
-def _input_tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
-    """Return the property `input_tokens`, the calls' sum; an empty dict if the service reports no tokens."""
-    counts = [completion.usage.input_tokens for completion in completions]
-    known = [count for count in counts if count is not None]
-    return {"input_tokens": sum(known)} if known else {}
 
 
 # -- local models

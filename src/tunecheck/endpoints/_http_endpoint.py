@@ -318,7 +318,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
             EndpointError: the call failed, and leaving out a refused parameter cannot help.
             StopRunError: too many calls were refused, or the budget is spent.
         """
-        parameters = self._streaming({**self._parameters, **request.parameters})
+        parameters = {**self._parameters, **request.parameters}
+        if self.config.stream:
+            parameters = {"stream_options": {"include_usage": True}, **parameters, "stream": True}
         if self.config.system_role != "system":
             request = replace(request, messages=_with_system_role(request.messages, self.config.system_role))
 
@@ -456,12 +458,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
             problem = "the request template leaves out the definition's parameters: write ${parameters} in it"
             raise definition.at("request").error(problem)
         return template
-
-    def _streaming(self, parameters: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        """Add the parameters for a stream if the definition says `stream: true`."""
-        if not self.config.stream:
-            return parameters
-        return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
 
     def _render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Fill the template. Stream parameters are added at the top level, as in chat completions."""

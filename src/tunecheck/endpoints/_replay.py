@@ -29,13 +29,6 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpo
 
 _BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 
-_ERRORS: Mapping[str, type[errors.EndpointError]] = {
-    name: kind
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, errors.EndpointError)
-}
-"""The types of errors that a record may name."""
-
 
 class NoAnswerError(errors.ReplyError):
     """The file has no answer to a request."""
@@ -188,15 +181,18 @@ def _result_files(path: Path) -> list[Path]:
 def _recorded_error(record: Mapping[str, JSON]) -> errors.EndpointError:
     """Return the error in a record, of the recorded type.
 
-    If `_ERRORS` does not have the type, return an EndpointError with the type in its message.
+    If that is no type of endpoint errors, return an EndpointError with the type in its message.
     """
     error = record["error"]
     fields = error if isinstance(error, dict) else {"message": error}
 
     name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
     text = text or "the record holds an error without a message"
-    return _ERRORS.get(name, errors.EndpointError)(
-        text if name in _ERRORS else f"{name}: {text}",
+    kind = vars(errors).get(name)
+    if not (isinstance(kind, type) and issubclass(kind, errors.EndpointError)):
+        kind, text = errors.EndpointError, f"{name}: {text}"
+    return kind(
+        text,
         status=whole_number(fields.get("status")),
         request_id=text_or_none(fields.get("request_id")) or text_or_none(record.get("request_id")),
     )

@@ -31,7 +31,7 @@ from hashlib import blake2b
 from importlib.resources import files
 from random import Random
 from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -316,7 +316,7 @@ Mistake: TypeAlias = Callable[[SimulatedAnswer, Situation, Random], SimulatedAns
 
 def number_as_string(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """Turn a number among the arguments into text: 5 becomes "5"; None if no argument is a number."""
-    return _change_one(draft, rng, lambda _, value: as_number_text(value))
+    return _change_one(draft, rng, lambda _, value: str(value) if _is_number(value) else None)
 
 
 def number_conversion(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
@@ -589,11 +589,9 @@ _LARGEST_NUMBER = 10**15
 """Larger numbers stay as they are. Up to this limit, Python writes floats without an exponent."""
 
 
-def as_number_text(value: JSON) -> str | None:
-    """Return a number as text; None for any other value and for numbers beyond 10**15."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST_NUMBER:
-        return None
-    return str(value)
+def _is_number(value: JSON) -> TypeGuard[int | float]:
+    """Return whether a value is a number of at most 10**15."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST_NUMBER
 
 
 def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
@@ -608,7 +606,7 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
     Return None for other values, for 0, for numbers beyond 10**15, and for integers below ten (probably counts) unless
     they are rates.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
+    if not _is_number(value) or not value:
         return None
 
     # Decimal, because 0.07 * 100 is 7.000000000000001 in binary.
