@@ -338,27 +338,18 @@ _ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_cal
 
 def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
     """Check that complete answers and calls have a finish reason, and that it stands for a complete answer or call."""
-    greeting = answers["greeting"].completion
-    reason = greeting.finish_reason
-
-    whole = (answer.completion for answer in answers.answered if not answer.ended_by_length)
-    call = next((completion for completion in whole if completion.tool_calls), None)
-
-    if reason is None or (call is not None and call.finish_reason is None):
-        if not answers.endpoint.is_chat:
+    whole = [answer.completion for answer in answers.answered if not answer.ended_by_length]
+    for completion in whole:
+        reason = completion.finish_reason
+        if reason is None and not answers.endpoint.is_chat:
             return Diagnosis("skip", "this kind of endpoint returns no finish reason")
-        return Diagnosis("warn", "answers have no finish_reason, so cut-off answers look complete")
+        if reason is None:
+            return Diagnosis("warn", "answers have no finish_reason, so cut-off answers look complete")
 
-    if call is not None and str(call.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
-        return Diagnosis("warn", f"a call ends with finish_reason {clean(call.finish_reason)}, not tool_calls or stop")
-
-    # A greeting may be answered with a call, which another check reports.
-    if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if greeting.tool_calls else _ENDS):
-        return Diagnosis("warn", f"a complete answer ends with finish_reason {clean(reason)}, not stop")
-
-    of_call = "no complete call was made" if call is None else f"{clean(call.finish_reason)} after a call"
-    of_text = "the greeting was answered with a call" if greeting.tool_calls else f"{clean(reason)} after a text"
-    return Diagnosis("pass", f"{of_call}, {of_text}")
+        if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if completion.tool_calls else _ENDS):
+            kind = "a call" if completion.tool_calls else "a complete answer"
+            return Diagnosis("warn", f"{kind} ends with finish_reason {clean(reason)}, not stop")
+    return Diagnosis("pass", ", ".join(dict.fromkeys(clean(completion.finish_reason) for completion in whole)))
 
 
 # End-of-turn and role tokens of model families: ChatML, Llama, Phi, Gemma, DeepSeek, Command R, Mistral and others.
