@@ -64,13 +64,10 @@ class SemanticEvaluator(TextEvaluator):
         if not isinstance(pair, TextPair):
             return pair
 
-        texts = {"response": pair.candidate, "ground truth": pair.reference}
-        blank = [name for name, text in texts.items() if not text.strip()]
-        if not blank:
+        if pair.candidate.strip() and pair.reference.strip():
             return pair
-
-        reason = f"the {' and the '.join(blank)} {'are' if len(blank) > 1 else 'is'} empty"
-        return self._verdict(0.0, pair.fault or Fault(code="empty_text", message=reason), {})
+        fault = pair.fault or Fault(code="empty_text", message="the response or the ground truth is empty")
+        return self._verdict(0.0, fault, {})
 
     def _verdict(self, score: float, fault: Fault | None, properties: dict[str, JSON]) -> Verdict:
         """Return the verdict for a score, which is rounded to six digits."""
