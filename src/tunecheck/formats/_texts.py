@@ -6,8 +6,9 @@ call in the order that the docstring of `_reading.py` lists.
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._model import (
@@ -44,8 +45,7 @@ _LANGUAGES_OF_CALLS = frozenset({"", "json", "python", "py", "tool_code", "tool_
 _TOOL_USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
 
 
-@dataclass(frozen=True, slots=True)
-class TextReader:
+class TextReader(msgspec.Struct, frozen=True):
     """Reads the texts of one row, with its tools if they are known, or with one profile if the user chose one."""
 
     tools: ToolDefinitions | None = None
@@ -325,11 +325,8 @@ class TextReader:
         Raises:
             UnreadableError: an object with this key is not JSON or contains an unreadable call.
         """
-        attempt = collector.empty_copy()
-        spans: list[tuple[int, int]] = []
-        position = 0
-        opening = _TOOL_USES.search(body, 0, limit)
-        while opening:
+        attempt, position = collector.empty_copy(), 0
+        while opening := _TOOL_USES.search(body, position, limit):
             attempt.add_text(body[position : opening.start()])
             try:
                 end = self._take_value(body, opening.start(), attempt)
@@ -339,14 +336,13 @@ class TextReader:
             if end is None:
                 return False
 
-            spans.append((opening.start(), end))
-            position = end
-            opening = _TOOL_USES.search(body, position)
+            attempt.spans.append((opening.start(), end))
+            position, limit = end, len(body)
 
         if not attempt.calls:
             return False
         attempt.add_text(body[position:])
-        collector.spans += spans
+        collector.spans += attempt.spans
         collector.add_reading(attempt.reading())
         return True
 

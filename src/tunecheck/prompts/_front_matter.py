@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
 
@@ -31,8 +30,7 @@ _SHARED_SUFFIXES = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", "
 """Endings of files outside the prompt's folder that a prompt may read: data and images, no code and no secrets."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFolder:
+class PromptFolder(msgspec.Struct, frozen=True):
     """Reads files of a prompt's folder. The path is None if the prompt was given as text."""
 
     path: Path | None
@@ -88,8 +86,7 @@ _NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
 _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Front:
+class Front(msgspec.Struct, frozen=True):
     """The data of a front matter, with references to files resolved, and errors about its keys."""
 
     data: Mapping[str, JSON]

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
@@ -107,8 +109,7 @@ def _file_of(link: str) -> tuple[str, str] | None:
 Dialect = Literal["prompty1", "prompty2"]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFile:
+class PromptFile(msgspec.Struct, frozen=True):
     """The parts of a `.prompty` file. `source` is its name in errors; `reload` makes a prompt from its text."""
 
     source: str
@@ -129,8 +130,7 @@ class PromptFile:
         return f"{self.source}, line {self.lines_above + line}"
 
 
-@dataclass(frozen=True, slots=True)
-class PromptInput:
+class PromptInput(msgspec.Struct, frozen=True):
     """One input of a prompt.
 
     `type` is the text in the file, which is not checked (nor does Azure check it). `default` is used if `required` is

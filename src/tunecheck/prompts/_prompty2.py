@@ -24,8 +24,9 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+import msgspec
 
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON, ValuePath, value_of
@@ -45,8 +46,7 @@ _SCALARS: Mapping[type, str] = MappingProxyType({str: "string", bool: "boolean",
 """The kinds of properties that are described only by an example value, by the value's type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(msgspec.Struct, frozen=True):
     """An input, an output or a tool's parameter with its JSON Schema. `required` is None if the file does not say."""
 
     name: str
@@ -305,7 +305,7 @@ def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
     Raises:
         PromptError: a key or the template is wrong; the message names file, line and key.
     """
-    file = replace(file, front=file.front.with_texts(_with_default))
+    file = msgspec.structs.replace(file, front=file.front.with_texts(_with_default))
     front = file.front
 
     refuse_secrets(front, "model", "options")

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
 import jinja2
+import msgspec
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.filters import FILTERS
 from jinja2.meta import find_undeclared_variables
@@ -150,8 +150,7 @@ def join(texts: Iterable[str]) -> Fragment:
     return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])
 
 
-@dataclass(frozen=True, slots=True)
-class Skeleton:
+class Skeleton(msgspec.Struct, frozen=True):
     """A rendered template with a mark in place of each value. It is split into messages before values are filled in.
 
     A mark is a number between two characters that the template's own text does not contain. With `|` as this character,

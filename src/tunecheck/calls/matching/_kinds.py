@@ -19,11 +19,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from tunecheck._json import JSON
 
@@ -197,8 +198,7 @@ _MULTIPLIERS = {"dozen": 12, "hundred": 100}
 _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
 
-@dataclass(frozen=True, slots=True)
-class _Quantity:
+class _Quantity(msgspec.Struct, frozen=True):
     """A number with its unit; the unit is "" for a bare number."""
 
     value: Fraction

@@ -29,7 +29,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -281,8 +280,7 @@ class JudgeRefusalError(JudgementError):
     """The judge refused to judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAnswer:
+class JudgeAnswer(msgspec.Struct, frozen=True):
     """A valid answer: all values, the score as a number (None: nothing to judge) and as written, and the reason."""
 
     values: Mapping[str, JSON]

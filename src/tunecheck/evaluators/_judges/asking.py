@@ -24,8 +24,9 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError, EndpointError
@@ -201,8 +202,7 @@ T = TypeVar("T")
 Message = Mapping[str, JSON]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """A valid answer and its completions: one, or two if the first reply had to be repaired."""
 
     answer: JudgeAnswer
@@ -313,8 +313,7 @@ def takes_format(endpoint: Endpoint) -> bool:
 # -- several judgements of one row made one
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(msgspec.Struct, frozen=True):
     """The combined result of several judgements.
 
     `score` is None if there is nothing to judge. `typical` is the judgement that supplies the reason. `spread` is the

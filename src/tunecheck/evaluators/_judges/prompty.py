@@ -18,8 +18,9 @@ import itertools
 import keyword
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._faults import Verdict, verdict
@@ -150,8 +151,7 @@ _TURNS = 3
 """Number of event loop iterations before a row is read, so that pending requests and replies are handled first."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictWithoutModel:
+class VerdictWithoutModel(msgspec.Struct, frozen=True):
     """A row's verdict that needs no model."""
 
     verdict: Verdict
