@@ -288,18 +288,17 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
     def _missing_verdict_objections(self) -> Iterator[Objection]:
         """Yield objections to rows without a verdict in one run, and to rows that failed in both."""
-        missing_in_base, missing_in_new = self._missing_masks
+        missing, unknown = self._missing, self._unknown
         # Missing in the base means that only the new run has the verdict.
-        only_new, only_base = (missing_in_base & ~missing_in_new).sum(), (missing_in_new & ~missing_in_base).sum()
+        only_new, only_base = (missing & ~missing[::-1]).sum(axis=1).tolist()
 
-        base, new = self._unknown_masks
         # Without a number in either run, a verdict is unknown only if the evaluator failed.
-        failed_in_both = int((base & new).sum())
-        effect = self._effect_of_unknown(base, new)
+        failed_in_both = int(unknown.all(axis=0).sum())
+        effect = self._effect_of_unknown(unknown)
 
         if only_new or only_base:
             counts = f"in one run only: {only_new:,} in {self.new_name}, {only_base:,} in {self.base_name}"
-            text = f"rows with a verdict on {clean(self.metric.name, 60)} {counts}; {self._range_text(base, new)}"
+            text = f"rows with a verdict on {clean(self.metric.name, 60)} {counts}; {self._range_text(unknown)}"
             yield Objection("missing_verdicts", text, effect)
 
         if failed_in_both:
@@ -310,46 +309,40 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         if self.pair.base.causes is None or self.pair.new.causes is None:
             return
 
-        _, best = self._worst_and_best
-        base, new = (self._failed_by_serving(*run) for run in self.pair.tables_with_items)
         # A row with the best score did not fail, whatever causes it has.
-        base, new = base & (self._sides.base != best), new & (self._sides.new != best)
+        not_best = numpy.array([self._sides.base, self._sides.new]) != self._worst_and_best[1]
+        failed = numpy.array([_failed_by_serving(*run) for run in self.pair.tables_with_items]) & not_best
+        only_here = failed & ~failed[::-1]
 
         # Rows that failed because of serving in both runs say nothing about a change of serving.
-        if ((base ^ new) & self._sides.both).any():
+        if (only_here & self._sides.both).any():
             # Verdicts that serving has made fail are unknown as well, in the run in which only it had the problem.
-            unknown_base, unknown_new = self._unknown_masks
-            effect = self._effect_of_unknown(unknown_base | (base & ~new), unknown_new | (new & ~base))
-            counts = f"{new.sum():,} in {self.new_name}, {base.sum():,} in {self.base_name}"
+            effect = self._effect_of_unknown(self._unknown | only_here)
+            base_count, new_count = failed.sum(axis=1)
+            counts = f"{new_count:,} in {self.new_name}, {base_count:,} in {self.base_name}"
             yield Objection("serving_changed", f"rows that failed because of serving: {counts}", effect)
 
     @cached_property
-    def _missing_masks(self) -> tuple[measuring.Mask, measuring.Mask]:
-        """For the base and for the new run, a mask of the pairs in which that run has no number."""
-        inside = self.pair.inside(self.metric.key)
-        return numpy.isnan(self._sides.base) & inside, numpy.isnan(self._sides.new) & inside
+    def _missing(self) -> measuring.Mask:
+        """A mask of the pairs in which the base, and in which the new run, has no number, shape (2, pairs)."""
+        missing: measuring.Mask = numpy.isnan([self._sides.base, self._sides.new]) & self.pair.inside(self.metric.key)
+        return missing
 
     @cached_property
-    def _unknown_masks(self) -> tuple[measuring.Mask, measuring.Mask]:
-        """For the base and for the new run, a mask of the pairs in which that run's verdict is unknown.
+    def _unknown(self) -> measuring.Mask:
+        """A mask of the pairs in which the base's, and in which the new run's verdict is unknown, shape (2, pairs).
 
         If neither run has a number, the verdict is unknown only where the evaluator failed; else it does not apply.
         """
-        base, new = self._missing_masks
-        base_failed, new_failed = (self._failed(*run) for run in self.pair.tables_with_items)
-        return base & (~new | base_failed), new & (~base | new_failed)
+        failed = numpy.array([self._failed(*run) for run in self.pair.tables_with_items])
+        unknown: measuring.Mask = self._missing & (~self._missing[::-1] | failed)
+        return unknown
 
     def _failed(self, table: RunTable, items: Sequence[int]) -> measuring.Mask:
         """Return a mask of a run's `items`: True where the primary metric's evaluator failed on a trial."""
         states = numpy.frombuffer(bytes(table.evaluators[self.metric.evaluator].states), dtype=numpy.uint8)
         rows, of_row = numpy.flatnonzero(states == State.ERROR), table.items.of_row
         return numpy.isin(items, rows if of_row is None else numpy.array(of_row)[rows])
-
-    def _failed_by_serving(self, table: RunTable, items: Sequence[int]) -> measuring.Mask:
-        """Return a mask of a run's `items`: True where a cause of failure is one of serving."""
-        causes = table.causes or {}
-        serving = {codes for codes in {*causes.values()} if any(cause_named(code).side == "serving" for code in codes)}
-        return numpy.isin(items, [item for item, codes in causes.items() if codes in serving])
 
     @cached_property
     def _worst_and_best(self) -> tuple[float, float]:
@@ -358,37 +351,32 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         low, high = self._sides.bounds or (float(numpy.nanmin(values)), float(numpy.nanmax(values)))
         return (low, high) if self.metric.higher_is_better else (high, low)
 
-    def _with_extremes(self, base: measuring.Mask, new: measuring.Mask, *, favours_new: bool) -> measuring.PairedValues:
-        """Return the metric's numbers with an extreme value in place of the number of each masked pair.
+    def _with_extremes(self, unknown: measuring.Mask) -> Iterator[measuring.PairedValues]:
+        """Yield the metric's numbers with extreme values in place of the unknown ones, of shape (2, pairs).
 
-        `base` and `new` mask the pairs whose number is replaced in that run. With `favours_new`, the base gets the
-        worst value and the new run the best; otherwise the other way round.
+        First the base gets the worst value and the new run the best, then the other way round.
         """
-        worst, best = self._worst_and_best
-        base_value, new_value = (worst, best) if favours_new else (best, worst)
+        sides, ends = self._sides, self._worst_and_best
+        for base_end, new_end in (ends, ends[::-1]):
+            base, new = numpy.where(unknown[0], base_end, sides.base), numpy.where(unknown[1], new_end, sides.new)
+            yield replace(sides, base=base, new=new)
 
-        sides = self._sides
-        return replace(
-            sides, base=numpy.where(base, base_value, sides.base), new=numpy.where(new, new_value, sides.new)
-        )
+    def _effect_of_unknown(self, unknown: measuring.Mask) -> Effect:
+        """Return `undecided` if extreme values in place of unknown verdicts would change the choice, else `none`.
 
-    def _effect_of_unknown(self, base: measuring.Mask, new: measuring.Mask) -> Effect:
-        """Return `undecided` if extreme values on the masked pairs would change the choice, else `none`.
-
-        `base` and `new` mask the pairs with an unknown verdict in that run.
+        `unknown` has the shape (2, pairs), for the base and the new run.
 
         Example: 3 of 200 rows have no verdict in the new run. The choice is ship. If it stays ship with all three
         failed, and with all three passed, the effect is `none`.
         """
-        if not (base | new).any():
+        if not unknown.any():
             return "none"
 
         # The filled numbers are not corrected for a judge's errors, so they are compared with the uncorrected choice.
         metric = self.metric
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
 
-        for favours_new in (True, False):
-            sides = self._with_extremes(base, new, favours_new=favours_new)
+        for sides in self._with_extremes(unknown):
             filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
             # The other runs keep their p-values, so the correction multiplies by the same factor as before.
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
@@ -396,10 +384,9 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
                 return "undecided"
         return "none"
 
-    def _range_text(self, base: measuring.Mask, new: measuring.Mask) -> str:
-        """Return in words the lowest and the highest possible figure of the new run, if masked pairs had verdicts."""
-        extremes = [self._with_extremes(base, new, favours_new=favours_new) for favours_new in (False, True)]
-        ends = sorted(float(sides.new[sides.both].mean()) for sides in extremes)
+    def _range_text(self, unknown: measuring.Mask) -> str:
+        """Return in words the lowest and the highest possible figure of the new run, if unknown verdicts were known."""
+        ends = sorted(float(sides.new[sides.both].mean()) for sides in self._with_extremes(unknown))
         low, high = (value_text(self.metric.kind, end) for end in ends)
         return f"with all verdicts, {self.new_name} would be between {low} and {high}"
 
@@ -457,7 +444,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             if "serving_changed" in codes:
                 return "fix how the endpoints are served (`tunecheck check ENDPOINT`), then evaluate again"
 
-            sides = zip((self.pair.base, self.pair.new), self._unknown_masks, strict=True)
+            sides = zip((self.pair.base, self.pair.new), self._unknown, strict=True)
             gaps = " and ".join(table.info.id for table, unknown in sides if unknown.any())
             return f"get a verdict for every row of {gaps}, then compare again"
 
@@ -493,37 +480,31 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
         If there is too little data for a verdict, the result is at least the number of rows that a verdict needs.
         """
-        estimates = (self._rows_to_show_difference(), self._rows_to_show_irrelevance())
-        # The cheaper way out: rows that show a difference, or rows that show that it does not matter.
-        needed = min((rows for rows in estimates if rows is not None), default=None)
+        metric, margin, confidence = self.metric, self.pair.settings.margin, self.pair.settings.confidence
+        estimates = [measuring.rows_needed(metric, margin or 0.0)]
 
-        if self.metric.verdict == "too little data":
-            return max(needed or 0, measuring.rows_for_verdict(self.metric, self._sides.bounds))
+        if margin is None:
+            # The correction for several runs makes the test stricter, so it needs more rows.
+            strict = normal_quantile(1 - (1 - confidence) / self._correction_factor) / normal_quantile(confidence)
+            estimates = [None if rows is None else math.ceil(rows * strict**2) for rows in estimates]
+
+            # The cheaper way out may be to show that the whole interval lies within ± the relevant size.
+            relevant = self.relevant_size
+            if relevant is not None and abs(metric.difference.value or 0.0) < relevant:
+                ends = [rows_to_decide(metric.difference, relevant, higher_is_better=up) for up in (True, False)]
+                estimates.append(max(ends, key=lambda rows: math.inf if rows is None else rows))
+
+        needed = min((rows for rows in estimates if rows is not None), default=None)
+        if metric.verdict == "too little data":
+            return max(needed or 0, measuring.rows_for_verdict(metric, self._sides.bounds))
         return needed
 
-    def _rows_to_show_difference(self) -> int | None:
-        """Return about how many rows would show the difference, or, with a margin, whether it is within the margin.
 
-        None if no number of rows would.
-        """
-        margin, confidence = self.pair.settings.margin, self.pair.settings.confidence
-        rows = measuring.rows_needed(self.metric, margin or 0.0)
-        if rows is None or margin is not None:
-            return rows
-
-        # The correction for several runs makes the test stricter, so it needs more rows.
-        stricter = 1 - (1 - confidence) / self._correction_factor
-        return math.ceil(rows * (normal_quantile(stricter) / normal_quantile(confidence)) ** 2)
-
-    def _rows_to_show_irrelevance(self) -> int | None:
-        """Return about how many rows would show that the difference is too small to matter; None if no number would."""
-        difference, relevant = self.metric.difference, self.relevant_size
-        if self.pair.settings.margin is not None or relevant is None or abs(difference.value or 0.0) >= relevant:
-            return None
-
-        # The whole interval must lie within ± the relevant size.
-        lower, upper = (rows_to_decide(difference, relevant, higher_is_better=up) for up in (True, False))
-        return None if lower is None or upper is None else max(lower, upper)
+def _failed_by_serving(table: RunTable, items: Sequence[int]) -> measuring.Mask:
+    """Return a mask of a run's `items`: True where a cause of failure is one of serving."""
+    causes = table.causes or {}
+    serving = {codes for codes in {*causes.values()} if any(cause_named(code).side == "serving" for code in codes)}
+    return numpy.isin(items, [item for item, codes in causes.items() if codes in serving])
 
 
 def _cost(table: RunTable) -> tuple[float | None, object]:
