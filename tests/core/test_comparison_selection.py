@@ -209,7 +209,7 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
     assert found.decision.difference[1] == pytest.approx(0.6)
     assert found.rows_over_runs is not None
     assert found.rows_over_runs.counts["fixed"] == 30
-    assert compare(*runs, metrics="match[domain=order]").metric("match[domain=order]").verdict == "worse"
+    assert compare(*runs, metrics="match[order]").metric("match[domain=order]").verdict == "worse"
     with pytest.raises(ConfigurationError, match=r"the runs have no slice \[town=x\]"):
         select(*runs, metric="match[town=x]")
     with pytest.raises(ConfigurationError, match=r"no row of the slice .*domain=x.* is in both runs"):

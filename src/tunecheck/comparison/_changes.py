@@ -103,7 +103,7 @@ def with_changed_rows(metrics: Mapping[str, MetricComparison], runs: RunPair) ->
 
     # The tables have numbers and hashes of reasons, but no texts: rows of these lists are read once more.
     base, new = (_read_verdicts(table, items, changes) for table, items in runs.tables_with_items)
-    with_rows = {name: _with_rows(metrics[name], changes[name], runs, base[name], new[name]) for name in changes}
+    with_rows = {name: _with_rows(metrics[name], changes[name], runs, (base[name], new[name])) for name in changes}
     return {**metrics, **with_rows}
 
 
@@ -158,19 +158,15 @@ def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
 
 
 def _with_rows(
-    metric: MetricComparison,
-    changes: Changes,
-    runs: RunPair,
-    base_verdicts: VerdictsByPair,
-    new_verdicts: VerdictsByPair,
+    metric: MetricComparison, changes: Changes, runs: RunPair, verdicts: tuple[VerdictsByPair, VerdictsByPair]
 ) -> MetricComparison:
-    """Return the metric with its four lists of rows; the arguments have both runs' verdicts on the listed pairs."""
+    """Return the metric with its four lists of rows; `verdicts` are both runs' verdicts on the listed pairs."""
 
     def row_change(pair: int) -> RowChange:
         """Return one pair's numbers, reasons, faults and causes in both runs."""
         base_item, new_item = runs.pairing.base[pair], runs.pairing.new[pair]
         base_id, new_id = runs.base.items.ids[base_item], runs.new.items.ids[new_item]
-        (base, base_lines), (new, new_lines) = base_verdicts[pair], new_verdicts[pair]
+        (base, base_lines), (new, new_lines) = verdicts[0][pair], verdicts[1][pair]
         return RowChange(
             row_id=base_id,
             new_id=new_id if new_id != base_id else None,

@@ -470,7 +470,7 @@ def rank_runs(common: CommonRows, runs: Runs) -> list[results.Ranked]:
 OUTCOMES: tuple[results.RowHistory, ...] = ("right", "never right", "fixed", "broken", "back and forth", "flaky")
 
 
-def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.int64]]:
+def row_histories(passed: Floats) -> tuple[Codes, Codes]:
     """Return for each row the index of its outcome in `OUTCOMES`, and of the run that fixed or broke it (-1: none).
 
     `passed` is the share of a row's trials that passed in a run, of shape (rows, runs).
@@ -497,22 +497,14 @@ def row_histories(passed: Floats) -> tuple[NDArray[numpy.int8], NDArray[numpy.in
         latest = numpy.where(agrees[:, run], share, latest)
 
     # A row counts as fixed or broken even if its trials disagreed on the way, but not if they disagree at the end.
-    always_agrees, ends_right = agrees.all(axis=1), passed[:, -1] == 1
+    always_agrees, right = agrees.all(axis=1), passed[:, -1] == 1
     unchanged = always_agrees & (changes == 0)
-    changed_once = agrees[:, -1] & (changes == 1)
+    once = agrees[:, -1] & (changes == 1)
 
-    # All rows that fit no line below stay flaky.
-    outcomes = numpy.full(len(passed), OUTCOMES.index("flaky"), dtype=numpy.int8)
-    for outcome, rows in (
-        ("right", unchanged & ends_right),
-        ("never right", unchanged & ~ends_right),
-        ("fixed", changed_once & ends_right),
-        ("broken", changed_once & ~ends_right),
-        ("back and forth", always_agrees & (changes > 1)),
-    ):
-        outcomes[rows] = OUTCOMES.index(outcome)
-
-    since[~changed_once] = -1
+    # In the order of `OUTCOMES`. All rows that fit none of these are flaky.
+    fits = [unchanged & right, unchanged & ~right, once & right, once & ~right, always_agrees & (changes > 1)]
+    outcomes = numpy.select(fits, range(len(fits)), default=OUTCOMES.index("flaky"))
+    since[~once] = -1
     return outcomes, since
 
 

@@ -31,7 +31,7 @@ from tunecheck.comparison._measuring import split_slice
 from tunecheck.comparison._wording import p_text
 from tunecheck.pipeline._finished_rows import RESULT, WORDS
 from tunecheck.pipeline._journal_reader import recorded_verdicts
-from tunecheck.results import PASS_RATE, RunTable, read_run
+from tunecheck.results import PASS_RATE, RunTable, number_text, read_run
 from tunecheck.runs._store import Run, find_calibration
 from tunecheck.statistics import LabelCounts, corrected_difference, effective_rows, errors_alike, non_inferiority
 from tunecheck.statistics._agreement import Agreement
@@ -308,7 +308,6 @@ def _agreement_text(evaluator: str, base: RunTable, new: RunTable) -> str:
         return f"{remedy}; the judges have been calibrated on different labels"
 
     kappa = agreement.kappa()
-    interval = "" if kappa.low is None or kappa.high is None else f", {kappa.low:.2f} to {kappa.high:.2f}"
-    value = "not defined" if kappa.value is None else f"{kappa.value:.2f}{interval}"
-    share = f"{agreement.agreed / agreement.total:.1%}"
-    return f"the judges agree on {share} of {plural(agreement.total, 'labelled row')} (kappa {value}); {remedy}"
+    value, low, high = map(number_text, (kappa.value, kappa.low, kappa.high))
+    agreed = f"{agreement.agreed / agreement.total:.1%} of {plural(agreement.total, 'labelled row')}"
+    return f"the judges agree on {agreed} (kappa {value}, {low} to {high}); {remedy}"

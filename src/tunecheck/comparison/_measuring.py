@@ -103,10 +103,6 @@ class PairedValues(msgspec.Struct, frozen=True):
         mask: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return mask
 
-    def labels_of(self, mask: Mask) -> Codes | None:
-        """Return the cluster numbers of the pairs in a mask; None if all pairs are independent."""
-        return None if self.labels is None else self.labels[mask]
-
 
 def item_values(table: RunTable, name: str) -> Floats:
     """Return each item's number in the column `name`: the mean over its trials with a number, NaN if none has one.
@@ -226,7 +222,7 @@ def compare_pairs(
     Metrics that are not `tested` get fewer bootstrap samples and only one sign flip. `most_draws` replaces both
     numbers.
     """
-    before, after, labels = sides.base[mask], sides.new[mask], sides.labels_of(mask)
+    before, after, labels = sides.base[mask], sides.new[mask], None if sides.labels is None else sides.labels[mask]
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
 
@@ -442,16 +438,12 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     """
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
-    if not shared:
+    mains = {name: key for name in shared if (key := _main_key(name, base, new))}
+    if not mains:
         in_base, in_new = (clean(", ".join(table.evaluators), 100) or "none" for table in (base, new))
         runs = f"{base.info.id} (evaluators: {in_base}) and {new.info.id} (evaluators: {in_new})"
         advice = "score one run with an evaluator of the other: `tunecheck score RUN --evaluators NAME`"
-        raise ConfigurationError(f"{runs} have no evaluator in common: {advice}")
-
-    mains = {name: key for name in shared if (key := _main_key(name, base, new))}
-    if not mains:
-        runs = f"{base.info.id} and {new.info.id}"
-        raise ConfigurationError(f"{runs} have no scores of a common evaluator: score both with `tunecheck score RUN`")
+        raise ConfigurationError(f"{runs} have no scores of a common evaluator: {advice}")
 
     names = named
     if names is None:
@@ -494,10 +486,12 @@ def split_slice(name: str) -> tuple[str, str | None]:
 
 
 def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
-    """Return the text of a slice, `column=value`, as `[column=value]`; "" for None.
+    """Return the text of a slice, `column=value` or a value alone, as `[column=value]`; "" for None.
+
+    A value alone names the slice of the only column with this value.
 
     Raises:
-        ConfigurationError: there are no slices by this column.
+        ConfigurationError: there are no slices by this column, or no column or several have this value.
     """
     if slice_text is None:
         return ""
@@ -507,8 +501,13 @@ def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
     if equals and column in known:
         return f"[{slice_text}]"
 
+    columns = [name for name, labels in known.items() if not equals and slice_text in labels]
+    if len(columns) == 1:
+        return f"[{columns[0]}={slice_text}]"
     advice = "write METRIC[COLUMN=VALUE], or add slices with `tunecheck score RUN --group-by COLUMN`"
-    raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}{did_you_mean(column, known)}")
+    raise ConfigurationError(
+        f"the runs have no slice [{slice_text}], or several: {advice}{did_you_mean(column, known)}"
+    )
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:
@@ -545,9 +544,7 @@ def _find_keys(
 
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
-            ids = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
-            only_in = f" in both runs, only in {ids[0]}" if len(ids) == 1 else ""
-            raise ConfigurationError(f"there is no metric {name!r}{only_in}{did_you_mean(name, known)}")
+            raise ConfigurationError(f"there is no metric {name!r} in both runs{did_you_mean(name, known)}")
 
         yield evaluator_of.get(key, key) + suffix, key + suffix
 

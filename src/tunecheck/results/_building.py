@@ -371,10 +371,9 @@ class TableBuilder:
     def _add_identities(self, columns: Columns, count: int) -> None:
         """Add the ids, content fingerprints, trials and causes of a block of `count` rows."""
         absent: Cells = [UNSET] * count
-        row_ids: list[str | None] = []
-        for recorded, data_id in zip(columns.get("row_id", absent), columns.get("inputs.id", absent), strict=True):
-            row_id = usable_id(data_id) if recorded is UNSET else recorded
-            row_ids.append(row_id if isinstance(row_id, str) else None)
+        found = zip(columns.get("row_id", absent), columns.get("inputs.id", absent), strict=True)
+        ids = [usable_id(data_id) if recorded is UNSET else recorded for recorded, data_id in found]
+        row_ids = [row_id if isinstance(row_id, str) else None for row_id in ids]
 
         self._ids += row_ids
         self._contents += self._block_fingerprints(columns, count)
@@ -492,16 +491,14 @@ class TableBuilder:
         if not self._rows or None in sources or len(set(sources)) == self._rows:
             return tables.Items(row_ids, self._contents), None
 
-        items: dict[str, int] = {}
-        first_rows: list[int] = []
-        of_row = array("q")
+        first_rows: dict[str, int] = {}
         for row, source in enumerate(sources):
-            item = items.setdefault(str(source), len(items))
-            if item == len(first_rows):
-                first_rows.append(row)
-            of_row.append(item)
+            first_rows.setdefault(str(source), row)
+        numbers = {source: item for item, source in enumerate(first_rows)}
 
-        return tables.Items(list(items), [self._contents[row] for row in first_rows], of_row), first_rows
+        of_row = array("q", (numbers[str(source)] for source in sources))
+        contents = [self._contents[row] for row in first_rows.values()]
+        return tables.Items([*first_rows], contents, of_row), [*first_rows.values()]
 
 
 def _may_label_slice(value: Cell) -> bool:

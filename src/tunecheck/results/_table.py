@@ -39,7 +39,7 @@ import msgspec
 from tunecheck._disk import lines, open_regular
 from tunecheck._errors import DataError, raise_as
 from tunecheck._files import CallsRead, EarlyStop, EvaluatorEntry
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps, loads, object_or_empty, value_of
 from tunecheck._messages import plural
 from tunecheck.pipeline._finished_rows import ResultRow, RowsView
 from tunecheck.runs._store import Run
@@ -78,7 +78,7 @@ class Clusters(msgspec.Struct, frozen=True):
     def count(self) -> int:
         """The number of clusters."""
         # Each row without a label is a cluster of its own.
-        return _count_values(self.labels) + self.labels.count(None)
+        return len({*self.labels} - {None}) + self.labels.count(None)
 
     def __str__(self) -> str:
         why = {"named": "", "declared": " (declared by the data)", "found": " (its values repeat)"}[self.how]
@@ -102,29 +102,25 @@ def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, La
     if declared is not None and declared in labels:
         return Clusters(declared, "declared", labels[declared])
 
-    found = {name: _count_values(each) for name, each in labels.items() if _are_clusters(name, each)}
+    found = {
+        name: len({*each} - {None}) for name, each in labels.items() if may_cluster(name) and _are_clusters(name, each)
+    }
     if not found:
         return None
-
     name = _PREFERRED if _PREFERRED in found else min(found, key=found.__getitem__)
     return Clusters(name, "found", labels[name])
 
 
-def _count_values(labels: Labels) -> int:
-    """Return the number of different labels, not counting None."""
-    return len(set(labels) - {None})
-
-
 def _are_clusters(name: str, labels: Labels) -> bool:
-    """Return True if an `…_id` column has at least 10 values that repeat, in at most 20 rows per value on average.
+    """Return True if a column has at least 10 values that repeat, in at most 20 rows per value on average.
 
     For `conversation_id`, two values that repeat are enough.
     """
-    values, rows = _count_values(labels), len(labels) - labels.count(None)
+    values, rows = len({*labels} - {None}), len(labels) - labels.count(None)
     least_values, most_rows = (2, rows) if name == _PREFERRED else (_LEAST_VALUES, _MOST_ROWS)
 
     # `values < rows` excludes values that never repeat, such as the ids of requests.
-    return may_cluster(name) and least_values <= values < rows <= most_rows * values
+    return least_values <= values < rows <= most_rows * values
 
 
 # -- sources of rows
@@ -185,15 +181,11 @@ class AzureFile(msgspec.Struct, frozen=True):
             # Azure writes the whole file as one object, so it is read whole.
             content = self.path.read_bytes()
 
-        try:
-            value = loads(content)
-        except ValueError as error:
-            problem = " ".join(str(error).split())
-            raise DataError(f"{self.path}: the file is not JSON ({problem}): repeat the evaluation") from None
-
-        rows = value.get("rows") if isinstance(value, dict) else None
+        rows = object_or_empty(value_of(content)).get("rows")
         if not isinstance(rows, list):
-            raise DataError(f'{self.path}: the file has no results: write an object {{"rows": […], "metrics": {{…}}}}')
+            raise DataError(
+                f'{self.path}: the file has no results: write a JSON object {{"rows": […], "metrics": {{…}}}}'
+            )
 
         for number, row in enumerate(rows):
             yield _check_row(row, f"{self.path}: row {number + 1}")

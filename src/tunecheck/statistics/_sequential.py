@@ -147,31 +147,20 @@ class EarlyTest:
         self._new.append(float(new))
 
         change = self._new[-1] - self._base[-1]
-        if self._margin is not None:
-            return self._bet_on_margin(change, self._margin)
         # Without a margin, the walk tests verdicts; bets test all other scores.
         if self._walk is None or self._total is None:
-            return self._bet_on_direction(change)
+            return self._bet(change, self._margin or 0.0)
 
         # Verdicts that did not change are no steps. They only move the share of rows that the walk has seen.
         if change:
             self._walk.step(int(change), self.pairs / self._total)
         return _DIRECTIONS[self._walk.left]
 
-    def _bet_on_direction(self, change: float) -> Outcome:
-        """Bet that the new scores are better, and that they are worse; return what the bets have decided so far."""
-        # Each side bets against the claim that the mean change is 0 or less.
-        self._for_better.bet(change)
-        self._for_worse.bet(-change)
-
-        if self._for_better.logarithm >= self._enough:
-            return "better"
-        return "worse" if self._for_worse.logarithm >= self._enough else "undecided"
-
-    def _bet_on_margin(self, change: float, margin: float) -> Outcome:
+    def _bet(self, change: float, margin: float) -> Outcome:
         """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided.
 
-        With a known total, a forecast of the complete run replaces the second bet.
+        Without a margin, it is 0. With a margin and a known total, a forecast of the complete run replaces the second
+        bet.
         """
         # The claim: the mean loss is at most the margin.
         self._for_worse.bet(-change, margin)
@@ -182,7 +171,9 @@ class EarlyTest:
         if self._forecast is not None:
             return "not_worse" if self._forecast.shows_not_worse(change) else "undecided"
         self._for_better.bet(change, -margin)
-        return "not_worse" if self._for_better.logarithm >= self._enough else "undecided"
+        if self._for_better.logarithm < self._enough:
+            return "undecided"
+        return "better" if self._margin is None else "not_worse"
 
     @property
     def means(self) -> tuple[float, float]:
