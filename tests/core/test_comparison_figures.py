@@ -135,7 +135,7 @@ def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(
     assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
     among = compare(*five_metrics(tmp_path / "declared", primary="b")).metrics["a"]
     assert among.verdict == "no difference shown"
-    assert "not after the correction for several tests" in among.why
+    assert "the adjusted p-value is not significant" in among.why
     few = compare(*five_metrics(tmp_path / "few", primary="b", rows=30)).metrics["a"]
     assert few.verdict == "too little data"
     assert few.why.endswith(f"are detectable; {among.why}")
@@ -158,7 +158,7 @@ def test_an_interval_without_0_beside_a_test_that_shows_nothing_is_explained() -
         "length", "length", "length", True, "score", True, figure, figure, difference, rows, rows, p_value=0.052
     )
     found = decide(compared, 0.052, None)
-    assert found == ("no difference shown", "the interval excludes 0, but the test does not reach significance")
+    assert found == ("no difference shown", "the interval excludes 0, but the adjusted p-value is not significant")
 
 
 def test_a_margin_asks_whether_the_worse_end_of_the_interval_is_within_it(tmp_path: Path) -> None:

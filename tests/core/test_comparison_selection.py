@@ -149,7 +149,7 @@ def test_the_base_may_be_a_run_that_is_not_the_first(tmp_path: Path) -> None:
 
 
 def test_one_run_is_nothing_to_choose_from(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="a selection needs two runs or more"):
+    with pytest.raises(ConfigurationError, match="a comparison needs two runs or more"):
         select(passes(tmp_path, "a", [True] * 12))
 
 

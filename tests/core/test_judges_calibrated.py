@@ -214,9 +214,8 @@ def test_how_two_judges_differ_is_told_of_the_rows_that_people_labelled_for_both
     save_calibration(tmp_path, kept(JUDGE, ERRORS))
     save_calibration(tmp_path, kept(OTHER, flipped))
     # (0.9 - 0.505) / (1 - 0.505)
-    assert (
-        "the judges agree on 90.0% of 100 labelled rows (kappa 0.800, 0.682 to 0.918)" in compared(tmp_path, OTHER).why
-    )
+    agreed = "the judges agree on 90.0% of 100 labelled rows (kappa 0.798, 0.679 to 0.917)"
+    assert agreed in compared(tmp_path, OTHER).why
     save_calibration(tmp_path, kept(OTHER, ERRORS, "others"))
     assert "the judges have been calibrated on different labels" in compared(tmp_path, OTHER).why
 

@@ -29,8 +29,8 @@ def drawn(fixed: float, broken: float, pairs: int, seed: int) -> list[tuple[floa
 def capital(values: tuple[float, ...], mean: float = 0.0) -> float:
     bets = _Capital()
     for value in values:
-        bets.bet(value, mean)
-    return math.exp(bets.logarithm)
+        bets.bet((value - mean) / (1 + mean))
+    return math.exp(bets.logarithms[0])
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8])

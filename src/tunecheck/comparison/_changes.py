@@ -248,7 +248,7 @@ def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
         earlier_masks |= {mask.tobytes() for mask in masks.values()}
         slices = []
         for value, mask in masks.items():
-            statistics = measuring.compare_pairs(sides, mask, pair.settings, most_draws=_DRAWS)
+            statistics = measuring.compare_pairs(sides, mask, pair.settings, draws=_DRAWS)
             slices.append(part_of(column, value, statistics, named=column in named))
         parts += with_verdicts(slices, metric.higher_is_better)
 

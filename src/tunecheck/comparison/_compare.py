@@ -34,7 +34,7 @@ from tunecheck.comparison._pairs import PAIR_BY, RunPair, Runs
 from tunecheck.comparison._wording import short_names, size_text
 from tunecheck.results import RunLike, RunTable, read_runs
 from tunecheck.runs._store import stopped_text
-from tunecheck.statistics import Codes, Estimate, Floats, LabelCounts, as_codes, corrected_difference
+from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, LabelCounts, as_codes, corrected_difference
 from tunecheck.statistics._best import expected_optimism, multiple_comparisons_with_the_best
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 
@@ -97,8 +97,6 @@ def compare_runs(
     runs: Sequence[RunLike], results_dir: Path, settings: measuring.ComparisonSettings
 ) -> results.Comparison:
     """Compare runs with the first run; raises the errors of `compare`."""
-    if len(runs) < 2:
-        raise ConfigurationError("a comparison needs two runs or more: name a base run and a new run")
     comparison, _ = compare_tables(open_runs(runs, results_dir, settings), settings)
     return comparison
 
@@ -191,10 +189,6 @@ def select(
     # The base is read together with the others: contents of rows leave out the answer columns of all these runs.
     tables = open_runs([*runs, *([] if base is None else [base])], Path(results_dir), settings)
     base_index = 0 if base is None else _take_base(tables)
-    # Counted after the base was merged: it may be one of the runs.
-    if len(tables) < 2:
-        raise ConfigurationError("a selection needs two runs or more: name another run")
-
     opened = Runs(tables, settings, base_index)
     return selection_of(opened, _against_base(opened))
 
@@ -325,7 +319,13 @@ def _run_comparison(
 def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterator[str]:
     """Yield notes on the runs, on their clusters, and on evaluators that only one run has."""
     base, new = pair.base, pair.new
-    yield from _stopping_notes(pair, [metric.key for metric in metrics if metric.tested])
+    stopped = " and ".join(info.id for info in (base.info, new.info) if info.stopped is not None)
+    if stopped:
+        # The early test covers only the metrics that it decided by. Other metrics, slices and causes have no such test:
+        # a run that stopped early is biased towards a difference.
+        decided = [metric for metric in metrics if metric.test == ANY_STOPPING]
+        exception = f", except for {', '.join(metric.name for metric in decided)}" if decided else ""
+        yield f"{stopped} stopped early: intervals are too narrow and p-values too small{exception}"
 
     if pair.clusters is not None:
         yield str(pair.clusters)
@@ -336,25 +336,6 @@ def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterat
         for name in table.evaluators:
             if name not in other.evaluators:
                 yield f"evaluator {name!r} is only in {table.info.id}"
-
-
-def _stopping_notes(pair: RunPair, tested: Sequence[str]) -> Iterator[str]:
-    """Yield a note if a run stopped early: which figures are valid all the same, and which look too certain.
-
-    `tested` has the keys of the tested metrics.
-    """
-    base, new = pair.base, pair.new
-    stopped = [info.id for info in (base.info, new.info) if info.stopped is not None]
-    # The early test covers only the metrics that it decided by. Slices and causes have no such test.
-    valid = [key for key in tested if measuring.early_decision(key, base, new, pair.settings.confidence) is not None]
-
-    # A run that stopped early is biased towards a difference, unless the early test has given the interval.
-    if valid and len(valid) == len(tested):
-        figures = "intervals and p-values are valid for tested metrics, but not for slices and causes"
-        yield f"{new.info.id} stopped early: {figures}"
-    elif stopped:
-        exception = f", except for {', '.join(valid)}" if valid else ""
-        yield f"{' and '.join(stopped)} stopped early: intervals are too narrow and p-values too small{exception}"
 
 
 def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:

@@ -40,14 +40,9 @@ class EarlyStopping:
     """
 
     def __init__(
-        self,
-        base: RunLike,
-        settings: ComparisonSettings,
-        rows: AboutToRun,
-        evaluators: Collection[str],
-        results_dir: Path,
+        self, base: RunLike, settings: ComparisonSettings, rows: AboutToRun, evaluators: Sequence[str], folder: Path
     ) -> None:
-        """Read the base, and pair it with the rows to be evaluated.
+        """Read the base, a run in the folder of runs, and pair it with the rows to be evaluated.
 
         Raises:
             ConfigurationError: the data cannot be read in random order, the base cannot be read, is simulated, or
@@ -58,7 +53,7 @@ class EarlyStopping:
             raise ConfigurationError(f"{problem}: give data as a path, list or DataFrame")
 
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
-        table, new = read_runs([base, rows], results_dir)
+        table, new = read_runs([base, rows], folder)
         if table.info.simulated and not settings.allow_simulated:
             raise _refusal(table, f"its answers are simulated, not a model's: accept them with {ALLOW_SIMULATED}")
 

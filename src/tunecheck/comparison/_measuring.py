@@ -32,13 +32,13 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import DecidedMetric
 from tunecheck._messages import clean, did_you_mean, plural
 from tunecheck.comparison._comparison import Counts, MetricComparison, MetricRef, MetricVerdict, OneSided
-from tunecheck.comparison._wording import SIGNIFICANT_ALONE, size_text
+from tunecheck.comparison._wording import NOT_SIGNIFICANT, size_text
 from tunecheck.pipeline._finished_rows import order_evaluators
 from tunecheck.results import PASS_RATE, Kind, MetricColumn, RunTable
 from tunecheck.statistics import ANY_STOPPING, Codes, Estimate, Floats, Paired
 from tunecheck.statistics._decisions import holm, non_inferiority, rows_to_decide, smallest_difference
 from tunecheck.statistics._estimates import RESAMPLES
-from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
+from tunecheck.statistics._paired import paired_binary, paired_scores
 
 if TYPE_CHECKING:
     from tunecheck.comparison._pairs import Pairing
@@ -166,7 +166,8 @@ def measure(
     `sides` has the metric's numbers by pair.
     """
     both = sides.both
-    paired = compare_pairs(sides, both, settings, tested=chosen.tested)
+    # Figures without a test need only a rough interval.
+    paired = compare_pairs(sides, both, settings, draws=RESAMPLES if chosen.tested else FEW_RESAMPLES)
 
     # After an early stop the usual interval would be too narrow: the test was looked at again and again.
     decided = early_decision(chosen.key, base, new, settings.confidence)
@@ -214,20 +215,15 @@ def _count_alone(values: Floats, both: Mask) -> int:
     return int(numpy.count_nonzero(~numpy.isnan(values) & ~both))
 
 
-def compare_pairs(
-    sides: PairedValues, mask: Mask, settings: ComparisonSettings, *, tested: bool = True, most_draws: int | None = None
-) -> Paired:
+def compare_pairs(sides: PairedValues, mask: Mask, settings: ComparisonSettings, *, draws: int = RESAMPLES) -> Paired:
     """Return the statistics of the pairs in a mask, which all have a number in both runs.
 
-    Metrics that are not `tested` get fewer bootstrap samples and only one sign flip. `most_draws` replaces both
-    numbers.
+    `draws` is the number of bootstrap samples, and of sign flips, for scores.
     """
     before, after, labels = sides.base[mask], sides.new[mask], None if sides.labels is None else sides.labels[mask]
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
 
-    # One flip and few resamples: figures without a test need a rough interval and no p-value.
-    resamples, flips = (RESAMPLES, FLIPS) if tested else (FEW_RESAMPLES, 1)
     return paired_scores(
         before,
         after,
@@ -235,8 +231,8 @@ def compare_pairs(
         bounds=sides.bounds,
         confidence=settings.confidence,
         seed=settings.seed,
-        resamples=most_draws or resamples,
-        flips=most_draws or flips,
+        resamples=draws,
+        flips=draws,
     )
 
 
@@ -334,9 +330,6 @@ COARSE = 0.2
 For a metric without a range the limit is 0.8 standard deviations of its differences, a large effect: Cohen,
 "Statistical power analysis for the behavioral sciences" (1988), section 2.2."""
 
-AT_THE_EDGE = "the interval excludes 0, but the test does not reach significance"
-"""The remark if the interval of a difference excludes 0 but the test is not significant."""
-
 _LARGE_EFFECT = 0.8  # standard deviations, see COARSE
 
 
@@ -358,9 +351,7 @@ def decide(
         return verdict, ""
 
     # The interval of one metric is not corrected for several tests, so it may exclude 0 although the verdict does not.
-    edge = ""
-    if difference.excludes_zero:
-        edge = SIGNIFICANT_ALONE if metric.p_value < _alpha(difference) else AT_THE_EDGE
+    edge = NOT_SIGNIFICANT if difference.excludes_zero else ""
 
     units = plural(_units(difference), "row" if difference.clusters is None else "cluster")
     # Tested first, so that the reason is the number of rows or clusters, not a detectable difference.

@@ -377,7 +377,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         choice = self._choice_of(metric.difference if metric.raw is None else metric.raw.difference, metric.p_adjusted)
 
         for sides in self._with_extremes(unknown):
-            filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, most_draws=_DRAWS)
+            filled = measuring.compare_pairs(sides, sides.both, self.pair.settings, draws=_DRAWS)
             # The other runs keep their p-values, so the correction multiplies by the same factor as before.
             p_adjusted = None if filled.p_value is None else min(1.0, self._correction_factor * filled.p_value)
             if self._choice_of(filled.difference, p_adjusted) != choice:
@@ -466,8 +466,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             shown = ", ".join(repr(clean(name, 60)) for name in names)
             return f"score both runs with the same {shown} in Python (tunecheck.score), then compare the new runs"
 
-        base, new = self.pair.base.info, self.pair.new.info
-        if base.calls is not None and new.calls is not None and base.calls.reading != new.calls.reading:
+        base, new = self.pair.base.info.calls, self.pair.new.info.calls
+        if base is not None and new is not None and base.reading != new.reading:
             options = [*options, "--calls", "strict"]
 
         options = ["--evaluators", ",".join(names), *options]

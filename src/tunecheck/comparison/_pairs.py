@@ -328,8 +328,10 @@ class Runs:
 
         Raises:
             NothingPairsError: a run has no row in common with the base.
-            ConfigurationError: two tables are of the same run.
+            ConfigurationError: there is only one table, or two tables are of the same run.
         """
+        if len(tables) < 2:
+            raise ConfigurationError("a comparison needs two runs or more: name another run")
         folders = [table.info.place for table in tables if table.info.place != "memory"]
         for folder in folders:
             if folders.count(folder) > 1:

@@ -268,10 +268,10 @@ def _parts_tables(compared_run: RunComparison, comparison: Comparison) -> Iterat
     for part in (*slices, *compared_run.figures):
         tables.setdefault(part.title or f"where, by {clean(part.column, 40)}{remark}", []).append(part)
 
-    # A slice may be significant as a single test only; the line below the table says so.
+    # A slice's interval may exclude 0 although its corrected test is not significant; a line below the table says so.
     for title, parts in tables.items():
         alone = [clean(part.value, 40) for part in parts if part.verdict is None and part.difference.excludes_zero]
-        below = Words(f"{', '.join(alone)}: {wording.SIGNIFICANT_ALONE}", "dim") if alone else ""
+        below = Words(f"{', '.join(alone)}: {wording.NOT_SIGNIFICANT}", "dim") if alone else ""
         rows: list[list[Cell]] = []
         for part in parts:
             name = Words(clean(part.value, 40), _STYLES.get(part.verdict or "", ""), foreign=True)
@@ -398,12 +398,8 @@ def _rows_over_runs_table(histories: results.RowsOverRuns, most: int) -> Table:
 
     Example of a row's line over three runs: `row-17  ✗✓~`.
     """
-    counts = [f"{histories.counts['right']:,} right in all", f"{histories.counts['never right']:,} never right"]
-    for outcome in ("fixed", "broken", "back and forth", "flaky"):
-        if histories.counts[outcome] or outcome in ("fixed", "broken"):
-            counts.append(f"{histories.counts[outcome]:,} {outcome}")
-
-    title = f", row by row over {len(histories.runs)} runs: {', '.join(counts)}"
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in histories.counts.items())
+    title = f", row by row over {len(histories.runs)} runs: {counts}"
     cells: list[Sequence[Sentence]] = []
     # Rows that are never right have a count, but no list: no run changed them.
     for outcome, style in _OVER_RUNS.items():

@@ -7,7 +7,6 @@ Other kinds are scores with three decimals, without a unit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import cause_named
@@ -23,21 +22,17 @@ if TYPE_CHECKING:
 # The text of a figure that is missing.
 NOTHING = "–"
 
-SIGNIFICANT_ALONE = "significant as a single test, but not after the correction for several tests"
-"""The remark on a difference that is not significant after the correction for several tests."""
+NOT_SIGNIFICANT = "the interval excludes 0, but the adjusted p-value is not significant"
+"""The remark on a difference that is not shown, although its interval excludes 0."""
 
 # Bars of a sparkline, from the lowest value to the highest.
 _BARS = "▁▂▃▄▅▆▇█"
 
-_JUDGE_REMARKS = MappingProxyType(
-    {
-        None: "",
-        "different": "",
-        "corrected": "corrected for the judge's errors",
-        "uncalibrated": "by an uncalibrated judge",
-        "scores": "as judged, not corrected for the judge's errors",
-    }
-)
+_JUDGE_REMARKS: Mapping[str, str] = {
+    "corrected": "corrected for the judge's errors",
+    "uncalibrated": "by an uncalibrated judge",
+    "scores": "as judged, not corrected for the judge's errors",
+}
 """The remark on a figure by how its judge's errors were treated."""
 
 
@@ -111,7 +106,7 @@ def shown_difference(kind: Kind, difference: Estimate, *, unit: bool = True) -> 
 
 def judge_text(metric: results.MetricComparison) -> str:
     """Say how the judge's errors were treated; empty if no model judges or the judges differ."""
-    remark = _JUDGE_REMARKS[metric.judge]
+    remark = _JUDGE_REMARKS.get(metric.judge or "", "")
     if metric.raw is None:
         return remark
     base, new = (value_text(metric.kind, rate.value) for rate in (metric.raw.base, metric.raw.new))
@@ -211,16 +206,15 @@ def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     )
 
 
-_CHOICES = MappingProxyType(
-    {
-        "ship": "Ship {new}",
-        "keep": "Keep {base}, not {new}",
-        "undecided": "Undecided: keep {base} for now, not {new}",
-        "no rows": "Undecided: {base} and {new} have no comparable verdicts",
-        "invalid": "Invalid: {new} and {base} were not measured in the same way",
-    }
-)
-_OTHER_CHOICES = _CHOICES | {
+_CHOICES: Mapping[str, str] = {
+    "ship": "Ship {new}",
+    "keep": "Keep {base}, not {new}",
+    "undecided": "Undecided: keep {base} for now, not {new}",
+    "no rows": "Undecided: {base} and {new} have no comparable verdicts",
+    "invalid": "Invalid: {new} and {base} were not measured in the same way",
+}
+_OTHER_CHOICES: Mapping[str, str] = {
+    **_CHOICES,
     "ship": "{new} could replace {base}, too, but was not chosen",
     "keep": "{new} should not replace {base}",
     "undecided": "Undecided whether {new} should replace {base}",

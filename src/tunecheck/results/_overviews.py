@@ -108,19 +108,15 @@ class _Column(msgspec.Struct, frozen=True):
 
 
 class FirstScreen(msgspec.Struct, frozen=True):
-    """How many rows passed, the main cause of failures with advice, the next command, and a table of main figures."""
+    """Sentences and a table of main figures.
 
-    passed: str
-    cause: str
-    next_step: str
+    The sentences say how many rows passed, what mainly caused failures (with advice), and which command comes next.
+    """
+
+    sentences: tuple[str, str, str]
     table: Table
     is_serving: bool = False
     """True if the next step is to examine how the endpoint is served."""
-
-    @property
-    def sentences(self) -> tuple[str, str, str]:
-        """The three sentences above the table, in order."""
-        return self.passed, self.cause, self.next_step
 
 
 def first_screen(run: Run, options: Sequence[str] | None = None, failures: Failures | None = None) -> FirstScreen:
@@ -165,13 +161,10 @@ def first_screen(run: Run, options: Sequence[str] | None = None, failures: Failu
     serving = endpoint_of(manifest) if is_serving or is_without_calls else None
     purpose, command = _next_step(run, summary, failures, serving, run.place if options is None else options)
 
-    return FirstScreen(
-        passed=" ".join(_passed_sentences(manifest, summary, failures, figures, error)),
-        cause=_cause_sentences(failures, main_cause, unit) if other is None else _reason_sentence(other, unit),
-        next_step=f"Next, {purpose}:  {command}",
-        table=_table(figures, causes, columns),
-        is_serving=bool(serving),
-    )
+    passed = " ".join(_passed_sentences(manifest, summary, failures, figures, error))
+    cause = _cause_sentences(failures, main_cause, unit) if other is None else _reason_sentence(other, unit)
+    sentences = passed, cause, f"Next, {purpose}:  {command}"
+    return FirstScreen(sentences, _table(figures, causes, columns), is_serving=bool(serving))
 
 
 def _columns(summary: Metrics) -> Iterator[_Column]:
@@ -434,10 +427,8 @@ def _evaluator_rows(figures: MainFigures, columns: Sequence[_Column]) -> Iterato
 def _cause_rows(causes: Sequence[str], columns: Sequence[_Column]) -> Iterator[list[Sentence]]:
     """Yield the table row of all rows with a known cause, then those of the most frequent causes."""
     if causes:
-        yield [
-            f"{unit_of(columns[0].metrics)}s with a known cause",
-            *(f"{sum(map(column.failed_rows, causes)):,}" for column in columns),
-        ]
+        counts = (f"{sum(map(column.failed_rows, causes)):,}" for column in columns)
+        yield [f"{unit_of(columns[0].metrics)}s with a known cause", *counts]
     for cause in causes[:_MOST_CAUSES]:
         title = f"  {clean(cause_named(cause).title, 60)}"
         yield [Words(title, "dim"), *(Words(f"{column.failed_rows(cause):,}", "dim") for column in columns)]

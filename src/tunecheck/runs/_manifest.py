@@ -27,7 +27,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -56,15 +55,12 @@ _SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp",
 """Packages whose versions `run.json` records."""
 
 
-_version = cache(version)  # because each call parses the package's whole description
-
-
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that results may depend on."""
     known = {"python": platform.python_version()}
     for package in _SHOWN_VERSIONS:
         with contextlib.suppress(PackageNotFoundError):
-            known[package] = _version(package)
+            known[package] = version(package)
     return known
 
 

@@ -316,38 +316,36 @@ def estimate_mean(
         resamples: number of bootstrap samples.
     """
     floats = as_floats(values)
-    return means([floats], [bounds], as_clusters(clusters, len(floats)), confidence, (seed, resamples))[0]
+    return means([(floats, bounds)], as_clusters(clusters, len(floats)), confidence, (seed, resamples))[0]
 
 
 def means(
-    columns: Sequence[Floats],
-    bounds: Sequence[Bounds | None],
-    groups: RowGroups | None,
-    confidence: float,
-    draws: tuple[int, int],
+    columns: Sequence[tuple[Floats, Bounds | None]], groups: RowGroups | None, confidence: float, draws: tuple[int, int]
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together.
 
-    `bounds` has the range of each column, or None. `draws` are the seed and the number of bootstrap samples. Columns
-    that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new run and
-    for the difference.
+    `columns` has scores, each with their range or None. `draws` are the seed and the number of bootstrap samples.
+    Columns that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new
+    run and for the difference.
     """
-    n = len(columns[0])
-    remark = problem(*columns) or (None if n else "there are no rows")
+    scores = [values for values, _ in columns]
+    n = len(scores[0])
+
+    remark = problem(*scores) or (None if n else "there are no rows")
     if remark is not None:
         return [Estimate(None, None, None, n, confidence, "none", remark=remark) for _ in columns]
 
-    degrees = [_degrees_of_freedom(values, groups) for values in columns]
-    resampled = [column for column, values in enumerate(columns) if _is_bootstrapped(values, groups, degrees[column])]
+    degrees = [_degrees_of_freedom(values, groups) for values in scores]
+    resampled = [column for column, values in enumerate(scores) if _is_bootstrapped(values, groups, degrees[column])]
 
     intervals: dict[int, Bounds] = {}
     if resampled:
-        together = numpy.column_stack([columns[column] for column in resampled])
+        together = numpy.column_stack([scores[column] for column in resampled])
         intervals = dict(zip(resampled, bca_intervals(together, confidence, *draws), strict=True))
 
     return [
         _mean(values, limits, groups, confidence, degrees[column], intervals.get(column))
-        for column, (values, limits) in enumerate(zip(columns, bounds, strict=True))
+        for column, (values, limits) in enumerate(columns)
     ]
 
 

@@ -143,9 +143,9 @@ def paired_scores(
 
     # A difference of two scores ranges from −(high − low) to high − low.
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    columns, ranges = [before, after, change], [bounds, bounds, spans]
+    columns = [(before, bounds), (after, bounds), (change, spans)]
 
-    base_mean, new_mean, difference = estimates.means(columns, ranges, groups, confidence, (seed, resamples))
+    base_mean, new_mean, difference = estimates.means(columns, groups, confidence, (seed, resamples))
     if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
 

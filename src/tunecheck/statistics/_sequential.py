@@ -163,15 +163,15 @@ class EarlyTest:
         bet.
         """
         # The claim: the mean loss is at most the margin.
-        self._for_worse.bet(-change, margin)
-        if self._for_worse.logarithm >= self._enough:
+        self._for_worse.bet((-change - margin) / (1 + margin))
+        if self._for_worse.logarithms[0] >= self._enough:
             return "worse"
 
         # With a known total the complete run decides. Otherwise bets must show that the true loss is below the margin.
         if self._forecast is not None:
             return "not_worse" if self._forecast.shows_not_worse(change) else "undecided"
-        self._for_better.bet(change, -margin)
-        if self._for_better.logarithm < self._enough:
+        self._for_better.bet((change + margin) / (1 - margin))
+        if self._for_better.logarithms[0] < self._enough:
             return "undecided"
         return "better" if self._margin is None else "not_worse"
 
@@ -264,31 +264,29 @@ def _weighted_stakes() -> tuple[Floats, Floats]:
 
 
 class _Capital:
-    """The capital of bets that start with 1 and win on average only if the true mean exceeds the claimed mean m.
+    """The capital of bets, for each of several claimed means; it starts with 1.
 
     For each stake λ, ∏ (1 + λ (x − m) / (1 + m)) is a martingale if x ≥ −1 has the mean m, and so is the weighted sum
-    over all stakes. The chance that it ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it
-    is the likelihood ratio of the signs of the changed rows, as in Robbins, "Statistical methods related to the law of
-    the iterated logarithm", Annals of Mathematical Statistics 41 (1970), 1397-1409.
+    over all stakes. So bets win on average only if the true mean exceeds the claimed mean m. The chance that the
+    capital ever reaches 1 / α is at most α (Ville 1939). For x of −1, 0 and 1 and m = 0 it is the likelihood ratio of
+    the signs of the changed rows, as in Robbins, "Statistical methods related to the law of the iterated logarithm",
+    Annals of Mathematical Statistics 41 (1970), 1397-1409.
 
     Example: after 6 changes for the better and none for the worse, a stake of 0.5 has grown to 1.5⁶ = 11. With alpha =
     0.05 a bet decides at 2 / 0.05 = 40.
     """
 
-    def __init__(self) -> None:
-        """Begin with the capital 1; `_logarithms` has the logarithm of each stake's part of the capital."""
-        self._stakes, self._logarithms = _weighted_stakes()
-        self.logarithm = 0.0
+    def __init__(self, claims: int = 1) -> None:
+        """Begin with the capital 1 for each of `claims` means; `logarithms` has the logarithms of the capitals."""
+        self._stakes, weights = _weighted_stakes()
+        self._parts = numpy.tile(weights, (claims, 1))  # the logarithm of each stake's part
+        self.logarithms: Floats = numpy.zeros(claims)
 
-    def bet(self, value: float, mean: float = 0.0) -> None:
-        """Bet on the next value against the claim that its mean is `mean`."""
-        # A bet on the claimed mean itself neither wins nor loses.
-        if value == mean:
-            return
-
+    def bet(self, gains: Floats | float) -> None:
+        """Bet on the next value x: `gains` has (x − m) / (1 + m) for each claimed mean m."""
         # Divided by 1 + m, the largest loss (x = −1) takes a share λ of the capital, so it stays positive.
-        self._logarithms += numpy.log1p(self._stakes * ((value - mean) / (1 + mean)))
-        self.logarithm = float(numpy.logaddexp.reduce(self._logarithms))
+        self._parts += numpy.log1p(numpy.outer(gains, self._stakes))
+        self.logarithms = numpy.logaddexp.reduce(self._parts, axis=1)
 
 
 def _largest_refuted(changes: Floats, enough: float) -> float:
@@ -339,9 +337,7 @@ class _Forecast:
         span = min(1 + margin, _REACH / math.sqrt(max(total, 1)) + 1 / max(total, 1))
         self._means: Floats = numpy.linspace(-margin, -margin + span, _CANDIDATES)
 
-        self._stakes, weights = _weighted_stakes()
-        self._logarithms: Floats = numpy.tile(weights, (_CANDIDATES, 1))
-
+        self._capital = _Capital(_CANDIDATES)
         self._pairs, self._sum, self._sum_of_squares, self._verdicts = 0, 0.0, 0.0, True
 
     def shows_not_worse(self, change: float) -> bool:
@@ -359,14 +355,14 @@ class _Forecast:
         with numpy.errstate(divide="ignore", invalid="ignore"):
             gains = numpy.where(means_of_rest > -1, (change - means_of_rest) / (1 + means_of_rest), numpy.inf)
 
-        self._logarithms += numpy.log1p(numpy.outer(gains, self._stakes))
+        self._capital.bet(gains)
         self._pairs += 1
         self._sum += change
         self._sum_of_squares += change * change
         self._verdicts = self._verdicts and change in (-1.0, 0.0, 1.0)
 
         # A mean may be refuted and still be too low to show non-inferiority; one candidate must be both.
-        refuted = numpy.logaddexp.reduce(self._logarithms, axis=1) >= self._enough
+        refuted = self._capital.logarithms >= self._enough
         return bool(refuted.any()) and bool((refuted & self._would_show()).any())
 
     def _would_show(self) -> NDArray[numpy.bool_]:

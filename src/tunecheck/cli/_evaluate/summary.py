@@ -187,10 +187,11 @@ def side_by_side(pages: Sequence[RunPage]) -> views.View:
     aim, command = ("compare the two runs", "compare") if len(pages) == 2 else ("choose one of these runs", "select")
     words = ["tunecheck", command, *(page.name for page in pages)]
 
+    _, cause, next_step = screens[worst].sentences
     sentences = [
         f"{simulated}{primary} passed: {'; '.join(passed)}.",
-        f"{clean(names[worst], 60)}: {screens[worst].cause}",
-        screens[worst].next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
+        f"{clean(names[worst], 60)}: {cause}",
+        next_step if screens[worst].is_serving else f"Next, {aim}:  {command_line(words)}",
     ]
 
     named_pages = list(zip(names, pages, strict=True))
