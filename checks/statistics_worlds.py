@@ -58,7 +58,7 @@ class World:
         if self.verdicts:
             return paired_binary(base, new, labels)
         seed = int(random.integers(1 << 32))
-        return paired_scores(base, new, labels, bounds=(-99, 99), seed=seed, resamples=resamples, flips=resamples - 1)
+        return paired_scores(base, new, labels, bounds=(-99, 99), seed=seed, draws=resamples)
 
 
 def binary(rows: int, discordance: float, difference: float = 0.0, *, base: float = 0.6) -> World:

@@ -81,7 +81,7 @@ def paired_weighted(
     change = new - base
     contributions = change * row_weights
     units = contributions if groups is None else groups.sums(contributions)
-    flipped = statistics.flip_scores(units, seed, statistics.FLIPS)
+    flipped = statistics.flip_scores(units, seed)
 
     # The difference is estimated from the rows' changes, so its interval uses that the runs are paired.
     base_sum, new_sum, difference = (

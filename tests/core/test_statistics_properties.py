@@ -60,7 +60,7 @@ def numbers(result: object) -> list[float]:
 @given(ANY, st.booleans())
 def test_any_floats_give_figures_or_none_but_never_nan(rows: list[tuple[float, float, int]], clustered: bool) -> None:
     base, new, clusters = columns(rows, clustered)
-    found = paired_scores(base, new, clusters, resamples=50, flips=50)
+    found = paired_scores(base, new, clusters, draws=50)
     assert all(math.isfinite(number) for number in numbers(found))
     if not all(abs(value) <= 1e100 for value in (*base, *new)):
         assert (found.difference.value, found.p_value) == (None, None)
@@ -80,8 +80,8 @@ def test_swapping_two_runs_turns_the_difference_of_verdicts_around(rows: Verdict
 @given(PAIRS, st.booleans())
 def test_swapping_two_runs_turns_the_difference_of_scores_around(rows: Scores, clustered: bool) -> None:
     base, new, clusters = columns(rows, clustered)
-    one = paired_scores(base, new, clusters, resamples=200, flips=200)
-    other = paired_scores(new, base, clusters, resamples=200, flips=200)
+    one = paired_scores(base, new, clusters, draws=200)
+    other = paired_scores(new, base, clusters, draws=200)
     assert turned(one.difference) == pytest.approx(plain(other.difference), rel=1e-9, abs=1e-9)
     assert (one.p_value, one.p_exact) == (other.p_value, other.p_exact)
 
@@ -108,7 +108,7 @@ def test_the_order_of_rows_changes_no_verdict(rows: Verdicts, random: Random) ->
 @given(PAIRS, st.randoms())
 def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(rows: Scores, random: Random) -> None:
     shuffled = random.sample(rows, len(rows))
-    one, other = (paired_scores(*columns(order, clustered=False), resamples=50, flips=50) for order in (rows, shuffled))
+    one, other = (paired_scores(*columns(order, clustered=False), draws=50) for order in (rows, shuffled))
     assert one.difference.value == pytest.approx(other.difference.value or 0.0, rel=1e-9, abs=1e-9) or not rows
     assert one.difference.method == other.difference.method
     if "(exact)" in one.test:
@@ -190,8 +190,8 @@ def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: 
 @given(PAIRS)
 def test_the_same_seed_gives_the_same_figures(rows: Scores) -> None:
     base, new, _ = columns(rows)
-    first = paired_scores(base, new, resamples=100, flips=100, seed=5)
-    assert first == paired_scores(base, new, resamples=100, flips=100, seed=5)
+    first = paired_scores(base, new, draws=100, seed=5)
+    assert first == paired_scores(base, new, draws=100, seed=5)
 
 
 def test_of_no_rows_nothing_is_defined() -> None:

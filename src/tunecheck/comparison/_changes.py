@@ -19,7 +19,6 @@ from itertools import chain
 import msgspec
 import numpy
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tunecheck._faults import cause_named, order_causes, sentence, title
 from tunecheck.comparison import _measuring as measuring
@@ -80,15 +79,11 @@ def _fails_for_other_reason(passes: str, runs: RunPair) -> measuring.Mask:
 
     No pair is in the mask if a run lacks the column, or if rows have several trials.
     """
-    reasons: list[NDArray[numpy.int64]] = []
-    for table, items in runs.tables_with_items:
-        column = table.columns.get(passes)
-        if column is None or table.items.of_row:
-            return numpy.zeros(len(items), dtype=bool)
-        # A column has a hash of each reason, so equal numbers are equal reasons. 0: the row did not fail.
-        reasons.append(numpy.array(column.reasons, dtype=numpy.int64)[items])
+    if any(passes not in table.columns or table.items.of_row for table in (runs.base, runs.new)):
+        return numpy.zeros(len(runs.pairing.base), dtype=bool)
 
-    base, new = reasons
+    # A column has a hash of each reason, so equal numbers are equal reasons. 0: the row did not fail.
+    base, new = (numpy.array(table.columns[passes].reasons)[items] for table, items in runs.tables_with_items)
     differs: measuring.Mask = (base != 0) & (new != 0) & (base != new)
     return differs
 
@@ -147,14 +142,10 @@ def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
     `passes` names the column of verdicts, if there is one.
     """
     column = table.columns.get(passes or "")
-    first: dict[int, int] = {}
-    first_failed: dict[int, int] = {}
-    for row, item in enumerate(table.items.of_row or ()):
-        first.setdefault(item, row)
-        if column is not None and column.values[row] == 0:
-            first_failed.setdefault(item, row)
-
-    return first | first_failed
+    # From the last row to the first, so that the first one stays.
+    rows = [*enumerate(table.items.of_row or ())][::-1]
+    failed = [] if column is None else [(row, item) for row, item in rows if column.values[row] == 0]
+    return {item: row for row, item in (*rows, *failed)}
 
 
 def _with_rows(

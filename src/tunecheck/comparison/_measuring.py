@@ -103,6 +103,10 @@ class PairedValues(msgspec.Struct, frozen=True):
         mask: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return mask
 
+    def labels_of(self, mask: Mask) -> Codes | None:
+        """Return the cluster numbers of the pairs in a mask; None if all pairs are independent."""
+        return None if self.labels is None else self.labels[mask]
+
 
 def item_values(table: RunTable, name: str) -> Floats:
     """Return each item's number in the column `name`: the mean over its trials with a number, NaN if none has one.
@@ -220,19 +224,12 @@ def compare_pairs(sides: PairedValues, mask: Mask, settings: ComparisonSettings,
 
     `draws` is the number of bootstrap samples, and of sign flips, for scores.
     """
-    before, after, labels = sides.base[mask], sides.new[mask], None if sides.labels is None else sides.labels[mask]
+    before, after, labels = sides.base[mask], sides.new[mask], sides.labels_of(mask)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
 
     return paired_scores(
-        before,
-        after,
-        labels,
-        bounds=sides.bounds,
-        confidence=settings.confidence,
-        seed=settings.seed,
-        resamples=draws,
-        flips=draws,
+        before, after, labels, bounds=sides.bounds, confidence=settings.confidence, seed=settings.seed, draws=draws
     )
 
 
@@ -394,18 +391,15 @@ def _detects_only_large(metric: MetricComparison, bounds: tuple[float, float] | 
 
     True also if verdicts can show no difference at all. `bounds` is the metric's range, None if no range is known.
     """
-    detectable, difference = metric.detectable, metric.difference
-    if metric.b is not None:  # verdicts
-        return detectable is None or detectable > COARSE
-
-    if detectable is None:
-        return False  # equal differences of scores have no spread that could hide a difference
+    if metric.detectable is None:
+        return metric.b is not None  # equal differences of scores have no spread that could hide a difference
     if bounds is not None:
-        return detectable > COARSE * (bounds[1] - bounds[0])
+        return metric.detectable > COARSE * (bounds[1] - bounds[0])
 
     # The standard error times the root of the number of units is the standard deviation of the differences.
+    difference = metric.difference
     large: float = _LARGE_EFFECT * (difference.standard_error or 0.0) * _units(difference) ** 0.5
-    return detectable > large
+    return metric.detectable > large
 
 
 # -- the metrics that two runs have in common, and the choice of those to test

@@ -24,7 +24,7 @@ import numpy
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import did_you_mean, plural
 from tunecheck.comparison import _measuring as measuring
 from tunecheck.comparison._comparison import MetricComparison, MetricRef, Pairs
@@ -81,11 +81,8 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     partners: dict[int, int] = {}
     by_content = 0
     if contents:
-        _match(
-            [*zip(ids, base.items.contents, strict=True)],
-            [*zip(new.items.ids, new.items.contents, strict=True)],
-            partners,
-        )
+        base_keys, new_keys = ([*zip(run.items.ids, run.items.contents, strict=True)] for run in (base, new))
+        _match(base_keys, new_keys, partners)
         if not partners and base.info.source != new.info.source and base.named and new.named:
             # Azure AI Evaluation rewrites values (dates, numbers in columns with empty cells), and so contents.
             by_id_alone = _match(ids, new.items.ids, partners) > 0
@@ -314,10 +311,7 @@ def _tags_of_label(label: str | None) -> list[str]:
     """Return the slices that a column's label names: the texts of a JSON list, else the label itself; none for None."""
     if label is None or not label.startswith('["'):
         return [] if label is None else [label]
-    try:
-        return tags_of(loads(label))
-    except ValueError:
-        return [label]
+    return tags_of(value_of(label)) or [label]
 
 
 class Runs:
@@ -345,12 +339,11 @@ class Runs:
     @cached_property
     def clusters(self) -> Clusters | None:
         """The clusters of the base's items, from the first pair that has clusters; None if all rows are independent."""
+        if self.base.clusters is not None:
+            return self.base.clusters
         for other in self.against_base.values():
             if other.clusters is not None:
-                paired_labels = dict(zip(other.pairing.base, other.clusters.labels, strict=True))
-                own_labels = None if self.base.clusters is None else self.base.clusters.labels
-
                 # Items without a partner in this pair have no label from it. None makes them clusters of their own.
-                items = range(len(self.base.items.ids))
-                return replace(other.clusters, labels=own_labels or [paired_labels.get(item) for item in items])
+                labels = dict(zip(other.pairing.base, other.clusters.labels, strict=True))
+                return replace(other.clusters, labels=[*map(labels.get, range(len(self.base.items.ids)))])
         return None

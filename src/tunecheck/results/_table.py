@@ -102,13 +102,11 @@ def clusters_of(named: str | None, declared: str | None, labels: Mapping[str, La
     if declared is not None and declared in labels:
         return Clusters(declared, "declared", labels[declared])
 
-    found = {
-        name: len({*each} - {None}) for name, each in labels.items() if may_cluster(name) and _are_clusters(name, each)
-    }
+    found = {name: each for name, each in labels.items() if may_cluster(name) and _are_clusters(name, each)}
     if not found:
         return None
-    name = _PREFERRED if _PREFERRED in found else min(found, key=found.__getitem__)
-    return Clusters(name, "found", labels[name])
+    name = _PREFERRED if _PREFERRED in found else min(found, key=lambda name: len({*found[name]} - {None}))
+    return Clusters(name, "found", found[name])
 
 
 def _are_clusters(name: str, labels: Labels) -> bool:
@@ -183,9 +181,7 @@ class AzureFile(msgspec.Struct, frozen=True):
 
         rows = object_or_empty(value_of(content)).get("rows")
         if not isinstance(rows, list):
-            raise DataError(
-                f'{self.path}: the file has no results: write a JSON object {{"rows": […], "metrics": {{…}}}}'
-            )
+            raise DataError(f'{self.path}: the file has no results: write an object {{"rows": […], "metrics": {{…}}}}')
 
         for number, row in enumerate(rows):
             yield _check_row(row, f"{self.path}: row {number + 1}")

@@ -48,7 +48,6 @@ from ._estimates import (
     pass_hat_k as pass_hat_k,
 )
 from ._paired import (
-    FLIPS as FLIPS,
     flip_counts as flip_counts,
     flip_scores as flip_scores,
     make_paired_scores as make_paired_scores,

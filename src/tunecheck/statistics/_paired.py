@@ -29,9 +29,6 @@ from tunecheck.statistics._results import CONFIDENCE, Estimate, Paired
 
 # -- verdicts
 
-# Random sign flips of one test. A p-value near 0.05 then has a standard error of 0.002.
-FLIPS = 10_000
-
 
 def paired_binary(
     base: estimates.Numbers,
@@ -116,8 +113,7 @@ def paired_scores(
     bounds: estimates.Bounds | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    resamples: int = estimates.RESAMPLES,
-    flips: int = FLIPS,
+    draws: int = estimates.RESAMPLES,
 ) -> Paired:
     """Return both means, their difference (new − base) with its interval, and the sign-flip test.
 
@@ -134,8 +130,8 @@ def paired_scores(
             range from 0 to the largest one.
         confidence: level of the two-sided intervals, between 0 and 1.
         seed: seed of all random draws; the same seed gives the same figures.
-        resamples: number of bootstrap samples.
-        flips: number of random sign flips if there are too many combinations to try all.
+        draws: number of bootstrap samples, and of random sign flips if there are too many combinations to try all. With
+            10,000, a p-value near 0.05 has a standard error of 0.002.
     """
     before, after = estimates.as_floats(base), estimates.as_floats(new)
     change = estimates.differences(before, after)
@@ -145,7 +141,7 @@ def paired_scores(
     spans = _spans(before, change) if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     columns = [(before, bounds), (after, bounds), (change, spans)]
 
-    base_mean, new_mean, difference = estimates.means(columns, groups, confidence, (seed, resamples))
+    base_mean, new_mean, difference = estimates.means(columns, groups, confidence, (seed, draws))
     if difference.remark == estimates.NO_SPREAD:
         difference = replace(difference, remark="all differences are the same: they show no spread")
 
@@ -153,7 +149,7 @@ def paired_scores(
     is_one_cluster = groups is not None and groups.count < 2
     flipped = None
     if difference.value is not None and not is_one_cluster:
-        flipped = flip_scores(change if groups is None else groups.sums(change), seed, flips)
+        flipped = flip_scores(change if groups is None else groups.sums(change), seed, draws)
 
     units = "" if groups is None else " of clusters"
     return make_paired_scores(base_mean, new_mean, difference, flipped, units)
@@ -213,7 +209,7 @@ class Flips(msgspec.Struct, frozen=True):
     how: str
 
 
-def flip_scores(values: estimates.Floats, seed: int, flips: int = FLIPS) -> Flips:
+def flip_scores(values: estimates.Floats, seed: int, flips: int = estimates.RESAMPLES) -> Flips:
     """Return the p-values for differences that are real numbers.
 
     The method depends on the number of values that are not 0:
