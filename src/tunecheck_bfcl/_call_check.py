@@ -229,13 +229,10 @@ def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
             return failed_row("inference_error", f"no answer was recorded: {value_text(result)}")
 
-        tools = tools_of([*documents.values()])
-        decoded = _decode(result, mode, language, tools)
+        decoded = _decode(result, mode, language, tools_of([*documents.values()]))
 
-        if check == "irrelevance":
-            return _strict_irrelevance(decoded, result, tools)
-        if check == "relevance":
-            return _strict_relevance(decoded, documents, result)
+        if check in _ABSTAINING:
+            return _strict_abstention(check, decoded, documents, result)
 
         if decoded.problem is not None:
             return failed_row("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
@@ -262,27 +259,24 @@ def _decode(result: object, mode: CallMode, language: str, tools: ToolDefinition
     return decode_step(result, text_mode=True, tools=tools) if has_calls_as_text else decode_step(result)
 
 
-def _strict_irrelevance(decoded: Reading, result: object, tools: ToolDefinitions) -> RowVerdict:
-    """Return the verdict on a row for which no call is right. An unreadable attempt at a call fails, too."""
-    # Decoding finds a problem in any text without calls; `read_calls` finds one only if the text announces a call.
-    looks_like_call = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
-    attempted = decoded.problem is not None and looks_like_call
+def _strict_abstention(check: object, decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
+    """Return the verdict on a row for which no call is right, or for "relevance" a call of any offered function.
 
-    if not decoded.calls and not attempted:
-        return _PASSED
-    text = f"called {value_text([source_text(call) for call in decoded.calls] or result)}; the row asks for no call"
-    return failed_row("irrelevance_error:decoder_success", text)
+    An unreadable attempt counts as a call in a row for which no call is right.
+    """
+    called: list[object] = [source_text(call) for call in decoded.calls]
+    if check == "irrelevance" and decoded.problem is not None and not called:
+        # Decoding finds a problem in any text without calls; `read_calls` finds one only if the text announces a call.
+        tools = tools_of([*documents.values()])
+        if not isinstance(result, str) or read_calls(result, tools=tools).problem is not None:
+            called = [result]
 
-
-def _strict_relevance(decoded: Reading, documents: Mapping[str, object], result: object) -> RowVerdict:
-    """Return the verdict on a row for which a call of any offered function is right."""
-    if not decoded.calls:
-        return failed_row("relevance_error:decoder_failed", f"no call in {value_text(result)}; the row asks for one")
     offered = {tool_name(name) for name in documents}
     unknown = next((call.name for call in decoded.calls if tool_name(call.name) not in offered), None)
-    if unknown is None:
-        return _PASSED
-    return failed_row("simple_function_checker:wrong_func_name", f"called {value_text(unknown)}, which is not offered")
+    if check == "relevance" and unknown is not None:
+        text = f"called {value_text(unknown)}, which is not offered"
+        return failed_row("simple_function_checker:wrong_func_name", text)
+    return _abstention_verdict(called, result, calls_wanted=check == "relevance")
 
 
 def _strict_failure(

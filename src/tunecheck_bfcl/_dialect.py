@@ -273,6 +273,7 @@ class BfclDialect(episodes.BenchmarkDialect):
     """The dialect for BFCL's conversations, `compat: bfcl`."""
 
     tools_dialect = LeaderboardTools
+    text_dialect = LeaderboardText
     state_check = LeaderboardCheck
 
     @classmethod
@@ -280,20 +281,11 @@ class BfclDialect(episodes.BenchmarkDialect):
         """Return True for rows of a data set `bfcl:…`."""
         return is_bfcl(category, check)
 
-    def wording(self) -> episodes.Wording:
-        """Return BFCL's own texts."""
-        return self._wording
-
     @cached_property
-    def _wording(self) -> BfclWording:
+    def wording(self) -> BfclWording:
+        """BFCL's own texts."""
         return BfclWording(prompts.read_prompts(self.data))
 
     def long_context(self) -> Mapping[str, JSON]:
         """Return the constants that pad rows with long context."""
         return prompts.read_long_context(find_bfcl(self.data))
-
-    def text_dialect(
-        self, row: Row, offer: episodes.Offer, wording: episodes.Wording, profile: Profile | None, *, exact: bool
-    ) -> episodes.Dialect:
-        """Return the dialect for conversations in text; `LeaderboardText` describes the formats that it reads."""
-        return LeaderboardText(row, offer, wording, profile, exact=exact)

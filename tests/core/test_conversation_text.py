@@ -103,7 +103,7 @@ async def test_a_row_of_one_question_is_asked_once_with_tools() -> None:
 
 
 def test_a_benchmark_without_a_check_of_its_own_is_refused_when_its_class_is_made() -> None:
-    problem = "the benchmark class Unchecked lacks the class attribute `state_check`: set it to a subclass of"
+    problem = "the benchmark class Unchecked lacks the class attribute 'state_check': set it"
     with pytest.raises(PluginError, match=problem):
         type("Unchecked", (BenchmarkDialect,), {})
 

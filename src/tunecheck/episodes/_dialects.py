@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON, dumps, text_or_json
-from tunecheck._targets import Row
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._target import with_calls, with_system
@@ -296,10 +295,18 @@ class BenchmarkDialect(ABC):
     state_check: ClassVar[type[StateCheck]]
     """Judges conversations by the benchmark's own rules."""
 
+    text_dialect: ClassVar[Callable[..., TextDialect]]
+    """A subclass of TextDialect that describes functions and reads calls in text, as the benchmark does.
+
+    It is called with a row, an offer, the prompt texts and the model family's call format, if known: calls in this
+    format are converted to the benchmark's format. With `exact`, the dialect reads only these two formats. Otherwise it
+    may detect other formats, too.
+    """
+
     def __init_subclass__(cls) -> None:
-        if not hasattr(cls, "state_check"):
-            need = "lacks the class attribute `state_check`: set it to a subclass of StateCheck"
-            raise PluginError(f"the benchmark class {cls.__name__} {need}")
+        missing = [name for name in ("state_check", "text_dialect") if not hasattr(cls, name)]
+        if missing:
+            raise PluginError(f"the benchmark class {cls.__name__} lacks the class attribute {missing[0]!r}: set it")
 
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
@@ -309,9 +316,10 @@ class BenchmarkDialect(ABC):
     def owns(cls, category: object, check: object) -> bool:
         """Return True for the benchmark's own rows, by their columns `category` and `check`."""
 
+    @property
     @abstractmethod
     def wording(self) -> Wording:
-        """Return the texts that the benchmark sends to models, read from the user's copy.
+        """The texts that the benchmark sends to models, read from the user's copy.
 
         Raises:
             DataError: there is no copy; the message says how to get one.
@@ -323,17 +331,6 @@ class BenchmarkDialect(ABC):
 
         Raises:
             DataError: there is no copy; the message says how to get one.
-        """
-
-    @abstractmethod
-    def text_dialect(
-        self, row: Row, offer: Offer, wording: Wording, profile: Profile | None, *, exact: bool
-    ) -> Dialect:
-        """Return the dialect that describes functions and reads calls in text, as the benchmark does.
-
-        `offer` has the functions, `wording` the prompt texts. `profile` is the model family's call format, if known:
-        calls in this format are converted to the benchmark's format. With `exact`, the dialect reads only these two
-        formats. Otherwise it may detect other formats, too.
         """
 
 

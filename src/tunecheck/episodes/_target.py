@@ -261,7 +261,7 @@ class ConversationTarget(EndpointTargetBase):
             return dialects.FamilyWording(self._profile.prompt)
 
         owner = self._owner(row) if from_benchmark_copy else None
-        return Wording() if owner is None else owner.wording()
+        return Wording() if owner is None else owner.wording
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
         """Return the requests that the row would cause if the model answered with the ground truth, to estimate costs.

@@ -40,28 +40,29 @@ def refuse_if(condition: object, reason: str) -> None:
 class ConfiguredService(Simulator):
     """A service with the configuration as state. `data` contains the configuration without the seed.
 
-    Values of the keys in `exact` must have the type of the default. Other values must have this type only if it is a
-    list or an object. If `padded`, the state contains whether answers are padded.
+    `defaults` has all keys of the configuration with their default values. Values of the keys in `exact` must have the
+    type of the default. Other values must have this type only if it is a list or an object. If `padded`, the state
+    contains whether answers are padded.
     """
 
     bounded: ClassVar[bool] = True
     exact: ClassVar[frozenset[str]] = frozenset({"random_seed"})
     padded: ClassVar[bool] = True
+    defaults: Mapping[str, Any]
 
-    def start(
-        self, config: Mapping[str, JSON], defaults: Mapping[str, Any], padding: Mapping[str, JSON] | None = None
-    ) -> None:
+    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Set `data` to the configuration with the defaults for missing keys, and seed the random numbers.
 
-        Keys without a default are left out. `padding` are the constants that make results long, None for normal ones.
+        Keys without a default are left out. `long_context` are the constants that make results long, None for normal
+        ones.
 
         Raises:
             DataError: a value that is checked has another type than its default.
         """
-        self.data = {name: copy_json(config.get(name, default)) for name, default in defaults.items()}
+        self.data = {name: copy_json(config.get(name, default)) for name, default in self.defaults.items()}
 
         for name, value in self.data.items():
-            kind = type(defaults[name])
+            kind = type(self.defaults[name])
             # A list or object of another type would break operations; other values are only shown or compared.
             is_checked = name in self.exact or kind in (dict, list)
 
@@ -71,7 +72,7 @@ class ConfiguredService(Simulator):
                 raise DataError(f"{path} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
 
         self._random = random.Random(self.data.pop("random_seed", 0))
-        self._padding = padding
+        self._padding = long_context
 
     def entry(self, part: str, key: object, reason: str) -> dict[str, Any]:
         """Return the object under a key of `data[part]`, not a copy; if the key is missing, refuse with this reason."""

@@ -39,6 +39,7 @@ class MessageAPI(ConfiguredService):
 
     exact: ClassVar[frozenset[str]] = frozenset({"random_seed", "user_count", "message_count"})
     padded: ClassVar[bool] = False
+    defaults = _DEFAULTS
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start from a configuration, with defaults for missing keys. Long context changes nothing.
@@ -46,7 +47,7 @@ class MessageAPI(ConfiguredService):
         Raises:
             DataError: the inbox or the list of message ids has the wrong form.
         """
-        self.start(config, _DEFAULTS)
+        super().load(config)
 
         ids, inbox = self.data["generated_ids"], self.data["inbox"]
         if not all(isinstance(message_id, int) for message_id in ids):

@@ -1,6 +1,5 @@
 """TicketAPI: support tickets that the logged-in user opens, edits, resolves and closes."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias, TypedDict, cast
 
 from tunecheck.plugins import JSON
@@ -29,10 +28,7 @@ class TicketAPI(ConfiguredService):
     """
 
     padded: ClassVar[bool] = False
-
-    def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
-        """Start from a configuration, with defaults for missing keys. Long context changes nothing."""
-        self.start(config, _DEFAULTS)
+    defaults = _DEFAULTS
 
     @tool
     def create_ticket(self, title: str, description: str = "", priority: int = 1) -> Ticket:

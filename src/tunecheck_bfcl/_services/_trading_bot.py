@@ -38,7 +38,8 @@ class TradingBot(ConfiguredService):
 
         Numeric order ids become integers, because JSON has only texts as keys.
         """
-        self.start(config, {**figures()["trading"]["defaults"], "random_seed": _SEED}, long_context)
+        self.defaults = {**figures()["trading"]["defaults"], "random_seed": _SEED}
+        super().load(config, long_context=long_context)
 
         orders = self.data["orders"]
         self.data["orders"] = {

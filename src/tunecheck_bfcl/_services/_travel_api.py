@@ -41,12 +41,14 @@ class TravelAPI(ConfiguredService):
     State: all of these but the seed, and `long_context`. The seed decides the ids, tokens and balances given out.
     """
 
+    defaults = _DEFAULTS
+
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start from a configuration, with defaults for missing keys.
 
         Long context adds cards and bookings to the state.
         """
-        self.start(config, _DEFAULTS, long_context)
+        super().load(config, long_context=long_context)
         if long_context is not None:
             for name, constant in _EXTENSIONS.items():
                 more = cast("Mapping[str, JSON]", copy_json(long_context[constant]))

@@ -32,6 +32,7 @@ class TwitterAPI(ConfiguredService):
 
     exact: ClassVar[frozenset[str]] = frozenset({"username", "password", "authenticated", "tweet_counter"})
     padded: ClassVar[bool] = False
+    defaults = _DEFAULTS
 
     def load(self, config: Mapping[str, JSON], *, long_context: Mapping[str, JSON] | None = None) -> None:
         """Start from a configuration, with defaults for missing keys. Long context changes nothing.
@@ -41,7 +42,7 @@ class TwitterAPI(ConfiguredService):
         Raises:
             DataError: a value has the wrong type, a tweet is not an object, or its key is not a number.
         """
-        self.start(config, _DEFAULTS)
+        super().load(config)
 
         for key, tweet in self.data["tweets"].items():
             if not key.isdecimal() or not isinstance(tweet, dict):

@@ -68,7 +68,8 @@ class VehicleControlAPI(ConfiguredService):
 
         Forces and the slope angle are kept outside the state, as in BFCL.
         """
-        self.start(config, {**figures()["vehicle"]["defaults"], "random_seed": _SEED}, long_context)
+        self.defaults = {**figures()["vehicle"]["defaults"], "random_seed": _SEED}
+        super().load(config, long_context=long_context)
 
         # `data` becomes the state: it is filled again, with BFCL's names.
         values, self.data = self.data, {}
