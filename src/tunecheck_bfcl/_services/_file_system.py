@@ -399,12 +399,9 @@ class GorillaFileSystem(Simulator):
 
         refuse_if("/" in name, f"cd: '{folder}' is a path; go one directory at a time")
 
-        if name == "":  # "/" without its trailing slash
-            directory: Node | None = volume.root
-        elif name == ".":
-            directory = volume.current
-        else:
-            directory = volume.find(name)
+        # "/" without its trailing slash is an empty name.
+        places: dict[str, Node] = {"": volume.root, ".": volume.current}
+        directory = places.get(name) or volume.find(name)
         if not isinstance(directory, Directory):
             raise SimulatorError(f"cd: there is no directory '{name}' here")
 
@@ -440,7 +437,7 @@ class GorillaFileSystem(Simulator):
         """
         if file_name in (None, "", [], {}):  # as in BFCL, any empty value means no file
             return {"terminal_output": content}
-        self._volume.write(self._file(file_name, "echo"), copy.deepcopy(content))
+        self._volume.write(self._named_file(file_name, "echo"), copy.deepcopy(content))
         return None
 
     @tool
@@ -450,7 +447,7 @@ class GorillaFileSystem(Simulator):
         Args:
             file_name: Name of a file in this directory, not a path.
         """
-        return {"file_content": self._file(file_name, "cat").content}
+        return {"file_content": self._named_file(file_name, "cat").content}
 
     @tool
     def tail(self, file_name: str, lines: int = 10) -> dict[str, str]:
@@ -460,7 +457,7 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             lines: How many lines to show.
         """
-        listed = self._content(file_name, "tail").splitlines()
+        listed = _text(self._file(file_name, "tail")).splitlines()
         start = -len(listed) if lines > len(listed) else -lines  # a negative `lines` skips that many lines at the start
         return {"last_lines": "\n".join(listed[start:])}
 
@@ -474,7 +471,7 @@ class GorillaFileSystem(Simulator):
         """
         refuse_if(mode not in ("l", "w", "c"), f"wc: there is no mode '{str(mode)[:1000]}'")
 
-        text = self._content(file_name, "wc")
+        text = _text(self._file(file_name, "wc"))
         if mode == "c":
             return {"count": len(text), "type": "characters"}
         if mode == "w":
@@ -488,7 +485,7 @@ class GorillaFileSystem(Simulator):
         Args:
             file_name: Name of a file in this directory, not a path.
         """
-        return {"sorted_content": "\n".join(sorted(self._content(file_name, "sort").splitlines()))}
+        return {"sorted_content": "\n".join(sorted(_text(self._file(file_name, "sort")).splitlines()))}
 
     @tool
     def grep(self, file_name: str, pattern: str) -> dict[str, list[str]]:
@@ -498,7 +495,8 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             pattern: The text to look for, taken literally.
         """
-        return {"matching_lines": [line for line in self._content(file_name, "grep").splitlines() if pattern in line]}
+        lines = _text(self._file(file_name, "grep")).splitlines()
+        return {"matching_lines": [line for line in lines if pattern in line]}
 
     @tool
     def diff(self, file_name1: str, file_name2: str) -> dict[str, str]:
@@ -508,8 +506,7 @@ class GorillaFileSystem(Simulator):
             file_name1: Name of the first file, in this directory.
             file_name2: Name of the second file, in this directory.
         """
-        first = self._volume.find(file_name1)
-        second = self._volume.find(file_name2) if isinstance(first, File) else None
+        first, second = self._volume.find(file_name1), self._volume.find(file_name2)
         if not isinstance(first, File) or not isinstance(second, File):
             raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
 
@@ -606,24 +603,23 @@ class GorillaFileSystem(Simulator):
         self._volume.remove(name)
         return {"result": f"'{name}' removed"}
 
+    def _named_file(self, name: str, command: str) -> File:
+        """Return a file of the current directory; refuse a forbidden name and a directory with texts of their own."""
+        if isinstance(self._volume.entry(_check_characters(name, command), command), Directory):
+            raise SimulatorError(f"{command}: '{name}' is a directory")
+        return self._file(name, command)
+
     def _file(self, name: str, command: str) -> File:
         """Return a file of the current directory, or raise SimulatorError without one; `command` begins the text."""
-        entry = self._volume.entry(_check_characters(name, command), command)
-        if isinstance(entry, Directory):
-            raise SimulatorError(f"{command}: '{name}' is a directory")
-        return entry
-
-    def _content(self, name: str, command: str) -> str:
-        """Return the text of a file in the current directory, or raise SimulatorError if it is not a text file."""
         entry = self._volume.find(name)
         if not isinstance(entry, File):
             raise SimulatorError(f"{command}: there is no file '{name}' here")
-        return _text(entry)
+        return entry
 
     def _check_unused(self, name: str, command: str) -> str:
         """Return the name unchanged, or raise SimulatorError if it is taken or forbidden; `command` begins the text."""
-        if _check_characters(name, command) in self._volume.current.contents:
-            raise SimulatorError(f"{command}: there is already something named '{name}'")
+        is_taken = _check_characters(name, command) in self._volume.current.contents
+        refuse_if(is_taken, f"{command}: there is already something named '{name}'")
         return name
 
     def _copy_place(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
