@@ -45,7 +45,13 @@ from tunecheck.formats import AUTO, Profile, choose_profile, read_calls, tools_o
 from tunecheck.plugins import JSON, Verdict, one_of, sentence
 from tunecheck_bfcl._data.files import is_bfcl
 from tunecheck_bfcl._decoding import Names, UndecodableError, as_calls, decode_answer
-from tunecheck_bfcl._leaderboard_answers import Call, CallSignature, ExpectedCall, LeaderboardRules, UnusableAnswerError
+from tunecheck_bfcl._leaderboard_answers import (
+    Call,
+    CallSignature,
+    LeaderboardRules,
+    UnusableAnswerError,
+    expected_call,
+)
 from tunecheck_bfcl._source_calls import source_calls, source_value
 from tunecheck_bfcl._summary import failed_row
 
@@ -163,7 +169,7 @@ def _failure(check: object, calls: Sequence[Call], row: Columns, rules: Leaderbo
 
 
 def _unordered_failure(
-    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: LeaderboardRules
+    calls: Sequence[Call], answers: Sequence[FunctionCall], documents: Mapping[str, object], rules: LeaderboardRules
 ) -> RowVerdict | None:
     """Return the verdict if the calls of a "parallel" row are wrong, or None if they are right in any order.
 
@@ -207,7 +213,7 @@ def _documents(row: Columns) -> dict[str, object]:
     return {str(document.get("name")): document for document in documents}
 
 
-def _expected_calls(row: Columns) -> list[ExpectedCall]:
+def _expected_calls(row: Columns) -> list[FunctionCall]:
     """Return the calls of the row's ground truth.
 
     Raises:
@@ -216,7 +222,7 @@ def _expected_calls(row: Columns) -> list[ExpectedCall]:
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
         raise UnusableAnswerError(f"`ground_truth` must be a list of expected calls, not {value_text(truth, 60)}")
-    return [ExpectedCall.read(answer) for answer in truth]
+    return [expected_call(answer) for answer in truth]
 
 
 def _strict_verdict(row: Columns, result: object, mode: CallMode) -> RowVerdict:
@@ -280,17 +286,15 @@ def _strict_abstention(check: object, decoded: Reading, documents: Mapping[str, 
 
 
 def _strict_failure(
-    decoded: Reading, answers: Sequence[ExpectedCall], documents: Mapping[str, object], language: str
+    decoded: Reading, answers: Sequence[FunctionCall], documents: Mapping[str, object], language: str
 ) -> RowVerdict | None:
     """Return the verdict if calls differ from the expected calls, or None if they are right in any order."""
-    expected = [FunctionCall(answer.name, dict(answer.arguments)) for answer in answers]
-    calls = decoded.calls
-
     # Documents of other languages declare Java's or JavaScript's types, so they are not used.
     if language == "python":
-        match = match_calls(calls, expected, _STRICT, tools_of([*documents.values()]))
+        match = match_calls(decoded.calls, answers, _STRICT, tools_of([*documents.values()]))
     else:
-        match = match_calls([_with_source_values(call, answers, language) for call in calls], expected, _STRICT)
+        calls = [_with_source_values(call, answers, language) for call in decoded.calls]
+        match = match_calls(calls, answers, _STRICT)
 
     faults = [*call_faults(match, _STRICT), *argument_faults(match)]
     if not faults:
@@ -298,7 +302,7 @@ def _strict_failure(
     return RowVerdict(False, faults[0].code, message=sentence(faults), details=tuple(faults))
 
 
-def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], language: str) -> FunctionCall:
+def _with_source_values(call: FunctionCall, answers: Sequence[FunctionCall], language: str) -> FunctionCall:
     """Return a Java or JavaScript call with its text values parsed as source code: "new int[]{1, 2}" becomes [1, 2].
 
     A text that is itself a possible value stays text.
@@ -314,7 +318,7 @@ def _with_source_values(call: FunctionCall, answers: Sequence[ExpectedCall], lan
     return FunctionCall(call.name, read)
 
 
-def _check_passable(answer: ExpectedCall, documents: Mapping[str, object]) -> None:
+def _check_passable(answer: FunctionCall, documents: Mapping[str, object]) -> None:
     """Raise UnusableAnswerError if no call of the expected function can pass."""
     signature = CallSignature.read(documents.get(answer.name), answer.name, lenient=True)
 

@@ -208,23 +208,16 @@ def result_line(row_id: str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     for name in BY_STEP:
         line[name] = _zero_if_missing(output.get(name))
 
-    if output.get("inference_log") is not None:
-        line["inference_log"] = output["inference_log"]
-    if output.get("forced_quit") is True:
-        line["forced_quit"] = True
-    if output.get(REASONING):
-        line[REASONING] = output[REASONING]
-
-    # A conversation has a list with a reason per step, a single question one reason.
-    reason = output.get("finish_reason") if output.get("finish_reasons") is None else output["finish_reasons"]
-    if reason is not None:
-        line["finish_reason"] = reason
-
-    result, text = output.get("result"), output.get("text")
-    if isinstance(result, str) and text not in (None, result):
-        line["raw_text"] = text
-
-    return line
+    result, text, reasons = (output.get(name) for name in ("result", "text", "finish_reasons"))
+    optional: dict[str, JSON] = {
+        "inference_log": output.get("inference_log"),
+        "forced_quit": output.get("forced_quit") or None,
+        REASONING: output.get(REASONING) or None,
+        # A conversation has a list with a reason per step, a single question one reason.
+        "finish_reason": output.get("finish_reason") if reasons is None else reasons,
+        "raw_text": text if isinstance(result, str) and text != result else None,
+    }
+    return line | {name: value for name, value in optional.items() if value is not None}
 
 
 def result_path(model: str, group: str, category: str) -> PurePath:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from tunecheck.calls import tool_name
+from tunecheck.calls import FunctionCall, tool_name
 from tunecheck.episodes import RowVerdict, value_text
 from tunecheck_bfcl._summary import failed_row
 
@@ -358,25 +358,19 @@ Call = Mapping[str, object]
 # -- the ground truth and the definitions
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    """A call of the ground truth. `arguments` has each parameter's possible values, with `""` if it is optional."""
+def expected_call(value: object) -> FunctionCall:
+    """Return a call of the ground truth, `{"f": {"a": [1, 2]}}`. Its arguments are lists of possible values.
 
-    name: str
-    arguments: Mapping[str, Any]
+    `""` among the possible values means that the argument is optional.
 
-    @classmethod
-    def read(cls, value: object) -> "ExpectedCall":
-        """Read a call of the ground truth, `{"f": {"a": [1, 2]}}`.
-
-        Raises:
-            UnusableAnswerError: the value has another form.
-        """
-        if isinstance(value, dict) and value:
-            name, arguments = next(iter(value.items()))
-            if isinstance(arguments, dict):
-                return cls(name, arguments)
-        raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)}, not {{name: {{argument: [values]}}}}")
+    Raises:
+        UnusableAnswerError: the value has another form.
+    """
+    if isinstance(value, dict) and value:
+        name, arguments = next(iter(value.items()))
+        if isinstance(arguments, dict):
+            return FunctionCall(name, arguments)
+    raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)}, not {{name: {{argument: [values]}}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +415,7 @@ class LeaderboardRules:
         self.language = language
         self._dotted = dotted
 
-    def failure(self, call: Call, answer: ExpectedCall, signature: CallSignature) -> RowVerdict | None:
+    def failure(self, call: Call, answer: FunctionCall, signature: CallSignature) -> RowVerdict | None:
         """Return the verdict on a call that differs from the expected call, or None if it is right.
 
         Raises:
@@ -440,29 +434,30 @@ class LeaderboardRules:
             raise UnusableAnswerError(f"its values cannot be compared ({problem[:200]})") from None
 
     def _arguments_failure(
-        self, arguments: Mapping[str, object], answer: ExpectedCall, signature: CallSignature
+        self, arguments: Mapping[str, object], answer: FunctionCall, signature: CallSignature
     ) -> RowVerdict | None:
         """Return the verdict on the first fault, or None if all arguments are right.
 
         Missing required arguments come first, then unexpected and wrong ones, then other missing arguments.
         """
+        accepted: Mapping[str, Value] = answer.arguments
         for required in signature.required:
             if required not in arguments:
                 text = f"the required argument {value_text(required)} is missing"
                 return failed_row("simple_function_checker:missing_required", text)
 
         for name, value in arguments.items():
-            if name not in signature.properties or name not in answer.arguments:
+            if name not in signature.properties or name not in accepted:
                 text = f"the argument {value_text(name)} is not expected"
                 return failed_row("simple_function_checker:unexpected_param", text)
 
-            options = answer.arguments[name]
+            options = accepted[name]
             error = self._value_fault(value, options, signature.properties[name])
             if error is not None:
                 return failed_row(error, f"{name} is {value_text(value)}; expected {_alternatives(options)}")
 
         # An empty text among the possible values means that the argument may be left out.
-        for name, options in answer.arguments.items():
+        for name, options in accepted.items():
             if name not in arguments and "" not in options:
                 text = f"the argument {value_text(name)} is missing; expected {_alternatives(options)}"
                 return failed_row("simple_function_checker:missing_optional", text)

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import Record
-from tunecheck.episodes import UNKNOWN, CallMode, Episode, GroundTruth, RowVerdict, Services, StateCheck
+from tunecheck.episodes import CallMode, Episode, GroundTruth, RowVerdict, Services, StateCheck
 from tunecheck.plugins import JSON, dumps_line, loads, one_of, raise_as, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_bfcl._call_check import check_single_turn
@@ -55,26 +55,13 @@ It matches `"result": [{` and `"result": [[[`, but neither `"result": [["Done.` 
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedResult:
-    """One row of a result file. If it cannot be read, `problem` is the reason and there is no result.
-
-    `episode` is the recorded course of the conversation.
-    """
-
-    id: str
-    result: JSON = None
-    problem: str | None = None
-    episode: Episode = UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
 class ResultFile:
     path: Path
     model: str
     category: Category
 
-    def rows(self) -> Iterator[RecordedResult]:
-        """Yield the rows of the file. An unreadable row has a `problem`.
+    def rows(self) -> Iterator[tuple[str, Record | str]]:
+        """Yield the id and the record of each row; for an unreadable row, the problem in place of the record.
 
         Raises:
             DataError: the file cannot be opened.
@@ -87,8 +74,8 @@ class ResultFile:
             if line.strip():
                 yield self._row(line, number)
 
-    def _row(self, line: bytes, number: int) -> RecordedResult:
-        """Return the row of a line. A line that is not JSON, or has no id or no result, gives a row with a `problem`.
+    def _row(self, line: bytes, number: int) -> tuple[str, Record | str]:
+        """Return the row of a line. A line that is not JSON, or has no id or no result, gives a problem.
 
         If no id is found, `row-<number>` is the row's id.
         """
@@ -98,29 +85,18 @@ class ResultFile:
             match = _ID.search(line)
             name = match[1].decode("utf-8", "replace") if match else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).replace('line 1 ', '').split())}"
-            return RecordedResult(row_id(name, self.category.name), problem=problem)
+            return row_id(name, self.category.name), problem
 
         if not isinstance(value, dict) or not isinstance(name := value.get("id"), str) or not name:
             defect = "has no `id`" if isinstance(value, dict) else "is not an object"
-            return RecordedResult(f"row-{number}", problem=f"line {number} {defect}")
-
-        name = row_id(name, self.category.name)
-        if "result" not in value:
-            return RecordedResult(name, problem=f"line {number} has no `result`")
-        episode = Episode.read(value) if self.category.multi_turn else UNKNOWN
-        return RecordedResult(name, value["result"], episode=episode)
+            return f"row-{number}", f"line {number} {defect}"
+        return row_id(name, self.category.name), value if "result" in value else f"line {number} has no `result`"
 
 
-@dataclass(frozen=True, slots=True)
-class ResultTree:
-    """The result files below a path, by model. `passed_over` are files of categories that Tunecheck does not check."""
+def find_results(path: Path) -> tuple[dict[str, list[ResultFile]], list[Path]]:
+    """Return the result files at a path by model, and the files of categories that Tunecheck does not check.
 
-    models: dict[str, list[ResultFile]]
-    passed_over: list[Path]
-
-
-def find_results(path: Path) -> ResultTree:
-    """Return the result files at a path, which is a result file or a folder with result files below it.
+    The path is a result file or a folder with result files below it.
 
     Raises:
         DataError: there are no result files of known categories, one is not a regular file, or a model has two of the
@@ -157,7 +133,7 @@ def find_results(path: Path) -> ResultTree:
         names = ", ".join(file.name for file in passed_over[:5])
         raise DataError(f"{path}: Tunecheck cannot score the categories of {names}; give result files of BFCL V3")
     in_order = {model: [files[name] for name in CATEGORIES if name in files] for model, files in found.items()}
-    return ResultTree(in_order, passed_over)
+    return in_order, passed_over
 
 
 def _result_paths(path: Path) -> list[Path]:
@@ -327,20 +303,20 @@ def score_results(
         DataError: there are no result files, or the data is missing.
     """
     one_of(names, get_args(Names), "names")
-    tree = find_results(path)
-    modes = {name: mode or asked_in_mode(files) for name, files in tree.models.items()}
+    found, passed_over = find_results(path)
+    modes = {name: mode or asked_in_mode(files) for name, files in found.items()}
 
     scorer = LeaderboardScorer(find_bfcl(data), compat=compat, names=names)
-    scores: dict[str, dict[str, CategoryScore]] = {name: {} for name in tree.models}
+    scores: dict[str, dict[str, CategoryScore]] = {name: {} for name in found}
     for category in CATEGORIES.values():
-        result_files = [file for files in tree.models.values() for file in files if file.category is category]
+        result_files = [file for files in found.values() for file in files if file.category is category]
         entries = check_rows(scorer.files, category) if result_files else {}  # read once for all models
         for file in result_files:
             verdicts = scorer.verdicts(file, modes[file.model], entries)
             scores[file.model][category.name] = CategoryScore(category.name, verdicts, entries.keys())
 
     models = {name: ModelScore(name, categories) for name, categories in scores.items()}
-    return Scores(compat, models, tree.passed_over)
+    return Scores(compat, models, passed_over)
 
 
 class LeaderboardScorer:
@@ -358,19 +334,20 @@ class LeaderboardScorer:
         self, file: ResultFile, mode: CallMode, entries: Mapping[str, CheckRow], ids: Container[str] | None = None
     ) -> list[tuple[str, RowVerdict]]:
         """Return the verdicts on the rows of a file, or only on the rows with these `ids`."""
-        records = (record for record in file.rows() if ids is None or record.id in ids)
-        return [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in records]
+        records = ((name, record) for name, record in file.rows() if ids is None or name in ids)
+        return [(name, self._verdict(record, entries.get(name), file, mode)) for name, record in records]
 
-    def _verdict(self, record: RecordedResult, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
+    def _verdict(self, record: Record | str, row: CheckRow | None, file: ResultFile, mode: CallMode) -> RowVerdict:
         """Return the verdict on a recorded row. An unreadable row fails; a row unknown to BFCL's data is not scored."""
-        if record.problem is not None:
-            return failed_row(_UNREADABLE, record.problem)
+        if isinstance(record, str):
+            return failed_row(_UNREADABLE, record)
         if row is None:
             return RowVerdict(None, "unknown_id", message=f"BFCL has no entry with this id in {file.category.name}")
 
         try:
             if not file.category.multi_turn:
-                return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
-            return self._check.check(row, record.result, mode=mode, episode=record.episode, model=file.model)
+                return check_single_turn(row, record["result"], compat=self._compat, mode=mode, names=self._names)
+            episode = Episode.read(record)
+            return self._check.check(row, record["result"], mode=mode, episode=episode, model=file.model)
         except RecursionError:
             return failed_row(_UNREADABLE, "the result is nested too deeply")

@@ -468,17 +468,14 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
         return
 
     # The text is kept if the result has a rewritten form of it, such as call text instead of a family's format.
-    message: dict[str, JSON] = {"role": "assistant", "content": answer.content}
-    if completion.reasoning:
-        message["reasoning_content"] = completion.reasoning
-    text_was_changed = isinstance(answer.content, str) and completion.text not in (None, answer.content)
-    if completion.raw_text is not None or text_was_changed:
-        message["raw_text"] = completion.raw_text or completion.text
-
-    if completion.finish_reason is not None:
-        message["finish_reason"] = completion.finish_reason
-
-    yield message
+    text_was_changed = isinstance(answer.content, str) and completion.text != answer.content
+    optional: dict[str, JSON] = {
+        REASONING: completion.reasoning or None,
+        "raw_text": completion.raw_text or (completion.text if text_was_changed else None),
+        "finish_reason": completion.finish_reason,
+    }
+    known = {name: value for name, value in optional.items() if value is not None}
+    yield {"role": "assistant", "content": answer.content, **known}
     if answer.made:
         yield _note("decode_success", "Successfully decoded model response.", answer.made)
 

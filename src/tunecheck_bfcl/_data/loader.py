@@ -314,14 +314,10 @@ def select_rows(
     if limit is not None and limit < 1:
         raise ConfigurationError(f"`limit` must be at least 1 row, not {limit}")
 
-    if categories is not None:
-        chosen = bfcl.named_categories(categories)
-    else:
-        of_ids = [category for category in bfcl.CATEGORIES.values() if category in map(bfcl.category_of, ids)]
-        chosen = of_ids or bfcl.named_categories("all")
-
     # The data set is named after the given categories, else after those of the ids.
-    name = categories or (",".join(category.name for category in chosen) if ids else "all")
+    of_ids = [name for name, category in bfcl.CATEGORIES.items() if category in map(bfcl.category_of, ids)]
+    name = (",".join(of_ids) or "all") if categories is None else categories
+    chosen = bfcl.named_categories(name)
     source = BfclSource(f"bfcl:{name}", bfcl.find_bfcl(folder), chosen, frozenset(ids), limit)
 
     # Each evaluator judges only its kind of rows, so mixed categories need both.
@@ -380,7 +376,13 @@ class BfclSource(datasets.Source):
         questions = [JsonLinesSource(self.files.data / category.questions) for category in self.categories]
         known = [str(entry.get("id")) for source in questions for _, entry in source.records()]
         for missing in sorted(self.ids.difference(known))[:1]:
-            raise DataError(f"{self.label}: there is no row {missing[:100]!r}{did_you_mean(missing[:100], known)}")
+            is_like_an_id = bfcl.category_of(missing) is not None
+            hint = (
+                did_you_mean(missing[:100], known)
+                if is_like_an_id
+                else "; ids begin with a category: multi_turn_base_0"
+            )
+            raise DataError(f"{self.label}: there is no row {missing[:100]!r}{hint}")
 
 
 def read_entries(files: bfcl.BfclFiles, category: bfcl.Category, read: Callable[[Record], Record]) -> Iterator[Record]:
