@@ -467,14 +467,11 @@ class _Work:
         run_engine(engine, execution.closing, progress_of(settings.progress, self.execution.name))
 
         tally = engine.tally
-        tally.simulated |= calls.simulated or execution.simulated
-        tally.masked += calls.masked
-
         # The journal gets the decision before the results are written, so that readers know which rows count.
         deciding = execution.deciding
         decision = execution.inherited if deciding is None else deciding.finish(cached.answered(), journal)
         rows = results.finish()
-        tally.notes += self._notes_after(tally, decision)
+        tally.notes += self._notes_after(tally, calls.masked, decision)
 
         summary = self._summary(rows, aggregator, calls, tally, decision)
         loaded = rows.loaded()
@@ -483,9 +480,12 @@ class _Work:
 
     # -- files and notes after the run
 
-    def _notes_after(self, tally: Tally, decision: EarlyStop | None) -> Iterator[str]:
-        """Yield the notes that the run itself gives: remarks, learned facts, and the early decision if any."""
-        yield from tally.sentences(self.execution.settings.evaluator_timeout)
+    def _notes_after(self, tally: Tally, masked: int, decision: EarlyStop | None) -> Iterator[str]:
+        """Yield the notes that the run itself gives: remarks, learned facts, and the early decision if any.
+
+        `masked` is the number of answers with a masked secret.
+        """
+        yield from tally.sentences(self.execution.settings.evaluator_timeout, masked)
         yield from dict.fromkeys(self.execution.facts.sentences())
         if decision is not None:
             from tunecheck.comparison._wording import sentences_of
@@ -510,10 +510,10 @@ class _Work:
         return Summary(
             metrics=metrics,
             by={column: dict(values) for column, values in by_group.items()},
-            rows=aggregator.rows,
-            failed_rows=aggregator.failed_rows,
+            rows=tally.finished,
+            failed_rows=tally.failed,
             usage=calls.usage(),
-            simulated=tally.simulated,
+            simulated=calls.simulated or self.execution.simulated,
             notes=[*notes, *failed],
             aggregate_errors=errors,
             decision=decision or UNSET,

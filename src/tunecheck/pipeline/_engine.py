@@ -312,8 +312,8 @@ class Engine:
                 columns = await self._answer_of(target, state.row)
                 check_columns(columns, self._names)
                 state.target = columns
-                self.tally.masked += columns.get("masked") is True
-                self.tally.simulated |= columns.get("simulated") is True
+                self.calls.masked += columns.get("masked") is True
+                self.calls.simulated |= columns.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except BaseException as error:  # noqa: BLE001 - a target may raise anything; a cancellation of this task goes on
@@ -436,7 +436,7 @@ class Engine:
         self.tally.reused_verdicts += recorded.reused
         if evaluator.asks_models:
             for value in recorded.value.values():
-                self.tally.simulated |= isinstance(value, dict) and value.get("simulated") is True
+                self.calls.simulated |= isinstance(value, dict) and value.get("simulated") is True
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
         """Return an evaluator's arguments and their hash; None for both if the evaluator is not called on this row.

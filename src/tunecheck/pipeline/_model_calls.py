@@ -164,7 +164,7 @@ class RunCalls:
         """
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
-        """True if an answer comes from a simulated endpoint."""
+        """True if an answer of the target or of a judge is simulated."""
         self.masked = 0
         """Number of answers in which a secret was masked."""
 

@@ -270,16 +270,12 @@ class Tally:
     failed: int = 0
     reused: int = 0
     reused_verdicts: int = 0
-    simulated: bool = False
-    """True if an answer or verdict is marked as simulated."""
-    masked: int = 0
-    """Answers of the target with a masked secret."""
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
     read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
 
-    def sentences(self, evaluator_timeout: float) -> list[str]:
-        """Return notes for the user: refused files, timeouts, values that became null, and masked secrets."""
+    def sentences(self, evaluator_timeout: float, masked: int = 0) -> list[str]:
+        """Return notes for the user: refused files, timeouts, values that became null, and `masked` answers."""
         remarks = self.remarks
         limit = f"{evaluator_timeout:g} s (--evaluator-timeout)"
         notes = [
@@ -288,9 +284,9 @@ class Tally:
             *(f"{lost}: stored as null on {plural(n, 'row')}" for lost, n in remarks.lost.most_common(_MOST_LOST)),
         ]
 
-        if self.masked:
+        if masked:
             notes.append(
-                f"{plural(self.masked, 'answer')} contained an environment variable's value, masked as ***: "
+                f"{plural(masked, 'answer')} contained an environment variable's value, masked as ***: "
                 "if the value is not secret, write ${env:NAME:plain} in the definition or prompt"
             )
         return notes

@@ -490,8 +490,6 @@ class Aggregator:
         # Each row is in one cell of each column. Without columns, cells by kind count all rows.
         self._cells: dict[str, dict[str | None, _Cell]] = {column: {} for column in group_columns or ["row_kind"]}
         self.own = OwnAggregates()
-        self.rows = 0
-        self.failed_rows = 0
 
     def close(self) -> None:
         """End the threads and worker processes of evaluators' own aggregations."""
@@ -505,9 +503,6 @@ class Aggregator:
         Raises:
             ConfigurationError: a grouping column has too many values.
         """
-        self.rows += 1
-        self.failed_rows += bool(state.errors)
-
         for column in self._cells:
             cell = self._cell_of(column, _group_value(state, column))
             cell.rows.append(state.row.index)
@@ -542,6 +537,7 @@ class Aggregator:
         """
         # The cells of any one column have all rows.
         all_cells = [*next(iter(self._cells.values())).values()]
+        row_count = sum(len(cell.rows) for cell in all_cells)
         counted = self._counted_metrics(all_cells)
         overall = self._metrics(all_cells, rows, counted)
         by_group: dict[str, dict[str, Metrics]] = {column: {} for column in self._columns}
@@ -552,7 +548,7 @@ class Aggregator:
             for value in sorted(cells, key=lambda value: min(cells[value].rows)):
                 indices, metrics = cells[value].rows, overall
                 # An `__aggregate__` of all rows may be slow or random, so it is not repeated for a group of all rows.
-                if len(indices) < self.rows:
+                if len(indices) < row_count:
                     metrics = self._metrics([cells[value]], rows.only(sorted(indices)), counted)
                 groups[value] = metrics | {"row_count": len(indices)}
         return overall, by_group
