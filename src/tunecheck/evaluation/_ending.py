@@ -305,7 +305,7 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     call = Call(lambda: asyncio.run(_run(engine, closing, show, stopper)))
 
     try:
-        if _is_loop_running():
+        if asyncio._get_running_loop() is not None:
             # The signal of a notebook's stop button reaches this thread. A signal handler of asyncio would run only in
             # the notebook's loop, which `wait` blocks.
             with _interruptible(stopper):
@@ -322,39 +322,25 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
             os.chdir(folder)
 
 
-def _is_loop_running() -> bool:
-    """Return True if this thread already runs an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 class _Stopper:
     """Stops a run at the request of a signal handler or another thread.
 
-    A request is pending until the run's event loop handles it; then the engine is stopping. The states are therefore:
-    no request, pending, stopping, and stopping with a second request pending.
+    A request is pending until the run's event loop handles it. The first one stops the engine, the second one cancels
+    its task.
     """
 
     def __init__(self, engine: RunsPlan) -> None:
         """Prepare to stop this engine; `bind` tells which task runs it."""
         self._engine = engine
-        self._pending = False
-        self._stopping = False
+        self.requests = 0
+        self._handled = 0
         self._task: asyncio.Task[object] | None = None
-
-    @property
-    def was_requested(self) -> bool:
-        """True if a stop was requested before."""
-        return self._pending or self._stopping
 
     def bind(self) -> None:
         """Remember the current task as the one to stop; stop it at once if that was requested before."""
         self._task = asyncio.current_task()
         # Ctrl-C may have come before the loop ran.
-        if self._pending:
+        if self.requests:
             self._stop()
 
     def request(self) -> bool:
@@ -362,9 +348,9 @@ class _Stopper:
 
         Return False if the first request is still pending because code blocks the loop.
         """
-        if self._pending:
+        if self.requests > self._handled:
             return False
-        self._pending = True
+        self.requests += 1
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._stop)
         return True
@@ -372,12 +358,11 @@ class _Stopper:
     def _stop(self) -> None:
         """Stop the engine, and cancel the task 10 seconds later. A second call cancels the task at once."""
         assert self._task is not None
-        self._pending = False
-        if self._stopping:
+        self._handled += 1
+        if self._handled > 1:
             self._task.cancel()
             return
 
-        self._stopping = True
         self._engine.stop(RunInterruptedError())
         self._task.get_loop().call_later(_GRACE_S, self._task.cancel)
 
@@ -454,7 +439,7 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
         Raises:
             LeftAtOnceError: the first request is still pending, because code blocks the loop.
         """
-        if number == signal.SIGTERM and stopper.was_requested:
+        if number == signal.SIGTERM and stopper.requests:
             return
         if not stopper.request():
             raise LeftAtOnceError
