@@ -116,7 +116,7 @@ class AuditOptions(cli.DataCheckOptions, cli.ResultsOptions):
     data: str = argument("Data set to audit: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     remarks: bool = flag("Also list findings that are only worth a look; --json always lists them.", flags=("--all",))
     against: str | None = option("Training data: report audited rows that this file also contains.", "FILE")
-    runs: list[str] | None = option("Run of these rows; report rows that two or more runs all fail alike.", "RUN")
+    runs: list[str] | None = option("Run of these rows: report rows that all runs fail alike (repeatable).", "RUN")
     review: bool = flag("Accept, reject or correct the findings in a browser on this machine; Ctrl-C stops the server.")
     out: Path | None = option("With --review: output file; by default the data's name with .reviewed.jsonl.", "FILE")
     port: int = option("With --review: port; 0 takes any free port.", "PORT", default=0, least=0, most=65_535)

@@ -9,9 +9,6 @@ PLUGIN = Plugin(
     mirrors={"az": Extension("tunecheck_azure._mirror.shipping:BlobMirror", "Azure blob storage.")},
     command_groups={"azureml": "Run an evaluation as a job of Azure Machine Learning."},
     commands={
-        "azureml job": Extension(
-            "tunecheck_azure._azureml:job",
-            "Write the file of an Azure Machine Learning job that runs an evaluation; --submit submits the job.",
-        )
+        "azureml job": Extension("tunecheck_azure._azureml:job", "Write an evaluation's job file, and submit the job.")
     },
 )

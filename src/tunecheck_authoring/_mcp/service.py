@@ -70,18 +70,18 @@ def write_recorded(server: str, path: Path) -> bool:
         if not offered:
             raise ConfigurationError(f"--mcp {shown_server(server)}: the server offers no tools; give another server")
 
-        tools: dict[str, JSON] = {}
+        tools: dict[str, Message] = {}
         for tool in offered:
             # A server's name such as `add-note` is no Python name; the table keeps the server's own as `name`.
-            tools[unused_name(identifier(str(tool["name"])), tools)] = _describe(tool)
+            tools[unused_name(identifier(str(tool["name"])), tools)] = tool
 
         # A tool without the annotation may write.
-        writes = [name for name, tool in zip(tools, offered, strict=True) if _hint(tool, "readOnlyHint") is not True]
-        by_name = dict(zip(tools, offered, strict=True))
-        state_from = _StateProbe(session, by_name, writes).tools_that_show_state()
+        writes = [name for name, tool in tools.items() if _hint(tool, "readOnlyHint") is not True]
+        state_from = _StateProbe(session, tools, writes).tools_that_show_state()
 
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
-    tables: dict[str, JSON] = {"tools": tools, "writes": [*writes], "state_from": {**state_from}}
+    described: JSON = {name: _describe(tool) for name, tool in tools.items()}
+    tables: dict[str, JSON] = {"tools": described, "writes": [*writes], "state_from": {**state_from}}
     write_service(path, Recorded.__name__, _TABLES, tables, line)
     path.with_suffix(".recording.jsonl").unlink(missing_ok=True)  # of an earlier simulator
     return True

@@ -132,15 +132,12 @@ class FoundryUpload(AzureUpload[str]):
         for candidate in range(version, version + _MOST_VERSIONS):
             url = self._url(f"{self._result_path(candidate)}/startPendingUpload")
             try:
-                reply = self._service.json(_RESERVE, "POST", url, body)
+                return candidate, self._service.json(_RESERVE, "POST", url, body)
             except UploadError as error:
                 if error.status != 409:  # 409: an earlier attempt registered that version, and the reply was lost
                     raise
-                continue
-            return candidate, reply
 
-        last = version + _MOST_VERSIONS - 1
-        reason = f"versions {version} to {last} of this run's results exist; check in Foundry who registered them"
+        reason = f"{_MOST_VERSIONS} versions from {version} on exist; check in Foundry who registered them"
         raise UploadError(_RESERVE, reason, status=409)
 
     def _register(self, version: int, address: str) -> None:
@@ -429,7 +426,6 @@ class HubUpload(AzureUpload[HubProject]):
         if not host:
             reason = f"the workspace has no MLflow address: check that {self._project.project_name} is a project"
             raise UploadError(step, reason, status=reply.status)
-
         return self._checked_host(step, host)
 
     def _create_run(self) -> None:
@@ -479,14 +475,12 @@ class HubUpload(AzureUpload[HubProject]):
         account, domain = store.id("properties", "accountName"), store.text("properties", "endpoint")
         container = store.id("properties", "containerName")
 
-        credentials = value_at(store.body, "properties", "credentials", "credentialsType")
+        credentials = str(value_at(store.body, "properties", "credentials", "credentialsType") or "")
         address = f"https://{self._checked_host(step, f'{account}.blob.{domain}')}/{container}"
-
         prefix = f"promptflow/PromptFlowArtifacts/{self._run_id}/"
-        has_no_keys = isinstance(credentials, str) and credentials.lower() == "none"
 
         # The identity itself has access to a storage without keys. A storage with keys is opened by a secret.
-        if has_no_keys:
+        if credentials.lower() == "none":
             blob_folder = BlobFolder(self._service, address, self._service.sign_in, prefix)
         else:
             blob_folder = self._open_with_secret(store_name, account, address, prefix)
