@@ -125,14 +125,14 @@ def compare_calls(
         ValueError: the ground truth or the tool definitions cannot be read.
     """
     definitions = cached_tools(_value_or_none(tool_definitions))
-    actual = _read_response(response, definitions, format)
+    actual = read_response(response, definitions, format)
     expected = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
     # The calls before an unreadable one are not matched, because the row fails anyway.
     match = match_calls(actual.complete_calls, expected.calls, policy, definitions)
     return CallComparison(policy, actual, expected, match)
 
 
-def _read_response(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
+def read_response(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     """Read the calls of a value in this format, or in any format if it is "auto".
 
     A single object `{"f": {…}}` is read as a call in both cases, but only if the row has no tool definitions.
@@ -157,10 +157,10 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     """
     value = _value_or_none(value)
     # The lists of possible answers are accepted values, so they are not read as arguments.
-    if alternatives and (answers := _possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
+    if alternatives and (answers := possible_answers(jsontext.value_of(value) if isinstance(value, str) else value)):
         return Reading(calls=answers, format="bfcl")
 
-    reading = _read_response(value, tools)
+    reading = read_response(value, tools)
 
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}; correct the data")
@@ -170,7 +170,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
     return reading
 
 
-def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
+def possible_answers(value: object) -> tuple[FunctionCall, ...]:
     """Read calls from `[{"f": {…}}, …]` or from one such object, without checking the arguments.
 
     Return an empty tuple if the value or one of its items has another form.

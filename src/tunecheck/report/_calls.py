@@ -31,9 +31,9 @@ from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck._messages import cut_apart
 from tunecheck.calls._model import FunctionCall, Reading, canonical_text, tool_name
-from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls.matching import MatchPolicy, match_calls
 from tunecheck.episodes._episode import ABSENT, Episode, changes, path_text
+from tunecheck.evaluators._calls import possible_answers, read_response
 from tunecheck.formats._reading import read_calls, read_python_calls, tools_of
 from tunecheck.report._page import as_json, as_text, cut
 
@@ -90,16 +90,16 @@ class SideBySide(msgspec.Struct, frozen=True):
 def side_by_side(sides: AnswerComparison) -> SideBySide:
     """Compare a response with its ground truth; unreadable values are shown unchanged and raise no error."""
     tools, judged = tools_of(sides.tools), sides.judged
-    expected, actual = _parse_calls(sides.ground_truth, tools), _parse_calls(sides.response, tools)
+    expected, actual = read_response(sides.ground_truth, tools), read_response(sides.response, tools)
     alternatives = judged is not None and judged.alternatives is True
 
     # A ground truth may list several accepted answers, unless the evaluator has `alternatives: false`.
-    if judged is None or judged.alternatives is not False:
-        possible_answers = _possible_answers(sides.ground_truth)
-        if possible_answers:
-            alternatives = True
-            expected = Reading(calls=possible_answers, format="bfcl")
-            actual = _with_expected_names(actual, possible_answers)
+    answers = possible_answers(sides.ground_truth) if isinstance(sides.ground_truth, list) else ()
+    accepted = [value for call in answers for value in call.arguments.values()]
+    has_lists = bool(accepted) and all(isinstance(value, list) for value in accepted)
+    if has_lists and (judged is None or judged.alternatives is not False):
+        alternatives = True
+        expected, actual = Reading(calls=answers, format="bfcl"), _with_expected_names(actual, answers)
 
     # Without a ground truth nothing was expected, so calls are not extra.
     has_ground_truth = sides.ground_truth is not None
@@ -125,35 +125,6 @@ def side_by_side(sides: AnswerComparison) -> SideBySide:
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
     """Return the names of the called functions in order, each once, at most 100."""
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_ITEMS]
-
-
-def _parse_calls(value: JSON, tools: ToolDefinitions) -> Reading:
-    """Return the calls in a value. Without tools, an object such as `{"f": {…}}` counts as one call.
-
-    An object of arguments as the only value is BFCL's way to write a call. With tools, `read_calls` knows the
-    functions' names itself.
-    """
-    if not tools and isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict):
-        value = [value]
-    return read_calls(value, tools=tools)
-
-
-def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:
-    """Return the calls of BFCL's possible answers, `[{"f": {"a": [1, 2]}}, …]`; an empty tuple for another shape."""
-    if not isinstance(value, list) or not value:
-        return ()
-
-    calls = []
-    for call in value:
-        if not isinstance(call, dict) or len(call) != 1:
-            return ()
-        [(name, arguments)] = call.items()
-        if not isinstance(arguments, dict) or not all(isinstance(accepted, list) for accepted in arguments.values()):
-            return ()
-        calls.append(FunctionCall(name, arguments))
-
-    # Without any argument, no list of accepted values shows that this is the shape.
-    return tuple(calls) if any(call.arguments for call in calls) else ()
 
 
 def _with_expected_names(actual: Reading, expected: Iterable[FunctionCall]) -> Reading:
