@@ -421,7 +421,10 @@ def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFi
     run = had(command={"memory_run": {"config": config}}).result.run_dir
     capsys.readouterr()
     assert main(["score", str(run)]) == 2
-    assert "started by `tunecheck memory run`, gives no evaluators: add --evaluators memory" in capsys.readouterr().err
+    assert (
+        "was not started by `tunecheck evaluate`: name its evaluators, or others, such as --evaluators memory"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:

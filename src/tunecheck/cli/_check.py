@@ -151,7 +151,7 @@ def _endpoint_lines(examination: endpoints.Examination, definition: endpoints.De
 
 
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
-    """Read all rows of a data set and run plug-ins' data checks; without any, check only that rows are usable."""
+    """Run plug-ins' data checks on a data set; without any, check only that rows are usable."""
     dataset = datasets.open_dataset(name, limit=options.limit, number_ids=True)
     checks: list[DataCheck] = [find("data_checks", candidate.name) for candidate in discover("data_checks")]
 

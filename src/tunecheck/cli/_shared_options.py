@@ -52,7 +52,8 @@ class ResultsOptions(CommandOptions):
     @property
     def folder(self) -> Path:
         """Return the folder of runs, or the local mirror of their storage."""
-        return results_folder(self.results_dir or DEFAULT_RESULTS)
+        place = self.results_dir or DEFAULT_RESULTS
+        return open_mirror(place).folder if is_remote(place) else Path(place)
 
     @property
     def place(self) -> list[str]:
@@ -78,11 +79,6 @@ class ResultsOptions(CommandOptions):
             if run_to_resume is not None:
                 claim(find_run(run_to_resume, self.folder).id)
             yield
-
-
-def results_folder(place: str) -> Path:
-    """Return the folder of runs: the place itself, or the local mirror of an address."""
-    return open_mirror(place).folder if is_remote(place) else Path(place)
 
 
 STATISTICS = "Statistics"

@@ -148,8 +148,6 @@ class PreparedRun:
 
         if self.simulated and self.options.endpoint is None and "response" in columns:
             remarks.append("the data has a column 'response': to score its answers, add --response-column response")
-        if self.options.seed is not None and not (self.simulated or self.options.until_decided):
-            remarks.append(f"--seed has no effect, because {self.label} is not simulated")
         if self.options.judge is not None and not any(map(evaluator_choice.asks_models, self.evaluators.values())):
             remarks.append("--judge has no effect, because no evaluator calls a model")
         return remarks
@@ -426,12 +424,9 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
 
     run = find_run(name, options.folder)
     manifest = run.manifest()
-    command = command_of(manifest.command)
-
-    if command != Options.command:
-        starter = "Python code" if command is None else f"`tunecheck {command}`"
-        names = ",".join(manifest.evaluators) if command else "a,b"
-        raise ConfigurationError(f"run {run.id}, started by {starter}, gives no evaluators: add --evaluators {names}")
+    if command_of(manifest.command) != Options.command:
+        advice = f"name its evaluators, or others, such as --evaluators {','.join(manifest.evaluators)}"
+        raise ConfigurationError(f"run {run.id} was not started by `tunecheck evaluate`: {advice}")
 
     inherited = ("set", "names", "mapping", "judge", "prices")
     recorded = running.options_of_run(options, run, trust, invocation, among=inherited)
