@@ -265,7 +265,8 @@ class Endpoint(UserCalls, ABC):
     The calls of a user's class run in a separate event loop, so that a blocking call delays no others. A call that
     takes longer than `limit_s` seconds ends in a TimedOutError.
 
-    `config_type`: the keys of a definition of this kind; None if no definition can describe it.
+    `config_type`: the keys of a definition of this kind, which the constructor takes; None if no definition can
+    describe it.
     `depends_on_row`: answers depend on more of the row than messages, tools and parameters.
     `concurrency`: the maximum number of concurrent calls, or None for no limit.
     `limits_concurrency`: the endpoint enforces that limit itself.
@@ -308,18 +309,6 @@ class Endpoint(UserCalls, ABC):
     def tools_note(self) -> str:
         """A sentence for users if requests never contain the tools, else ""."""
         return ""
-
-    @classmethod
-    def from_definition(cls, definition: Definition) -> Endpoint:
-        """Return the endpoint that a definition describes. By default, call the class with the definition.
-
-        Raises:
-            ConfigurationError: the definition is wrong, or no definition can describe this kind.
-        """
-        if cls.config_type is None:
-            problem = f"a definition cannot create {cls.__name__}: set its `config_type`, or create it in Python"
-            raise definition.at("kind").error(problem)
-        return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
     @abstractmethod
     async def complete(self, request: ChatRequest) -> Completion:

@@ -55,10 +55,11 @@ def load_endpoint(
     except PluginError as error:
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
 
-    if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
-        raise PluginError(str(definition.at("kind").error("the kind's class must extend tunecheck.endpoints.Endpoint")))
+    if not (isinstance(kind, type) and issubclass(kind, Endpoint) and kind.config_type is not None):
+        problem = "the kind's class must extend tunecheck.endpoints.Endpoint and set `config_type`"
+        raise PluginError(str(definition.at("kind").error(problem)))
 
-    endpoint = kind.from_definition(definition)
+    endpoint = kind(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
     _set_format(endpoint, definition, trust)
     return endpoint
 

@@ -114,7 +114,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     `_model`: the model that requests name, in `_address`.
     """
 
-    config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
+    config_type: ClassVar[type[EndpointConfig]] = HttpConfig
     key_header: ClassVar[str] = "Authorization"
     key_variable: ClassVar[str] = "ENDPOINT_KEY"
     scope: ClassVar[str | None] = None
@@ -142,7 +142,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
             ConfigurationError: a key or value of the definition is wrong, or an environment variable is not set.
             MissingExtraError: azure-identity is needed but not installed.
         """
-        assert self.config_type is not None
         self.facts = ApiFacts()
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name

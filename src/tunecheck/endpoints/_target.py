@@ -301,8 +301,7 @@ def read_paths(mapping: Mapping[str, str], places: Mapping[str, str]) -> dict[st
     for name, column in mapping.items():
         place = f"{places[name]}: " if name in places else ""
         if name not in _DEFAULTS:
-            known = " and ".join(f"target.{part}" for part in _DEFAULTS)
-            hint = did_you_mean(name, _DEFAULTS) or f"; known: {known}"
+            hint = did_you_mean(name, _DEFAULTS)
             raise ConfigurationError(f"{place}the mapping has an unknown key 'target.{name}'{hint}")
 
         path = _column_path(column.strip())
