@@ -286,7 +286,7 @@ class EmbeddingEndpoint(Endpoint):
     async def _post_batch(self, batch: Sequence[_PendingText]) -> list[Completion]:
         """Send texts in one request and return their completions, with the request's tokens divided among them."""
         texts = [pending.text for pending in batch]
-        expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
+        expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN
         body = dumps({**self._operation.body, "input": texts})
 
         # The same texts have the same key when they are repeated, alone or together.

@@ -498,8 +498,7 @@ class ModelServer(Service):
         completion, headers = await self._middleware.answer_once(request, self._replies, question.digest, ask)
 
         # A recorded id may contain characters that a header cannot.
-        recorded = (completion.request_id or "")[:200]
-        id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
+        id_ = re.sub(r"[^ -~]", "", (completion.request_id or "")[:200]).strip()
         return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
 
 

@@ -127,7 +127,7 @@ def test_a_plugin_that_is_no_endpoint_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_a_kind_without_a_definition_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tunecheck.plugins.find", lambda *_, **__: Endpoint)
-    with pytest.raises(PluginError, match="must extend tunecheck.endpoints.Endpoint and set `config_type`"):
+    with pytest.raises(PluginError, match=r"must extend tunecheck\.endpoints\.Endpoint and set `config_type`"):
         load_endpoint({"kind": "x"})
 
 

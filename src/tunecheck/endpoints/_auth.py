@@ -25,18 +25,11 @@ _REFRESH_S = 300.0
 """A token is replaced this long before it expires."""
 
 
-class AccessToken(Protocol):
-    """A token of azure-core. `expires_on` is in seconds since the epoch."""
-
-    token: str
-    expires_on: int
-
-
 class TokenCredential(Protocol):
     """A credential of azure-identity (sync or async), or any other object with the method `get_token`."""
 
     def get_token(self, *scopes: str) -> object:
-        """Return an AccessToken or an awaitable of an AccessToken."""
+        """Return an AccessToken of azure-core, or an awaitable of one: `token`, and `expires_on` in seconds (epoch)."""
 
 
 class Auth:
@@ -128,7 +121,7 @@ class EntraAuth(Auth):
             is_async = inspect.iscoroutinefunction(get_token)
             result = get_token(self._scope) if is_async else await asyncio.to_thread(get_token, self._scope)
 
-            access_token = cast("AccessToken", await result if inspect.isawaitable(result) else result)
+            access_token: Any = await result if inspect.isawaitable(result) else result
             token, expires_at = Secret(str(access_token.token)), float(access_token.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = self._redactor.line(str(error)) or type(error).__name__

@@ -37,14 +37,12 @@ _RESPONSES = "/responses"
 class ServiceOperation:
     """Another operation of a service with chat completions, such as embeddings.
 
-    `body` is the common part of all requests. `counts_tokens`: the service has a token limit, so calls must state their
-    expected number of tokens.
+    `body` is the common part of all requests.
     """
 
     url: str
     body: Mapping[str, JSON]
     client: Client
-    counts_tokens: bool
 
 
 class ChatConfig(HttpConfig, frozen=True, kw_only=True):
@@ -99,7 +97,7 @@ class ChatEndpoint(HttpEndpoint[C]):
 
         url = _sibling_url(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
-        return ServiceOperation(url, body, self._client, self.config.limits.tokens_per_minute is not None)
+        return ServiceOperation(url, body, self._client)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """Return the filled template, else the chat completion, converted for the Responses API if that is used."""
