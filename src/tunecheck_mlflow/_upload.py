@@ -54,6 +54,7 @@ class Traces:
         # The metric of each evaluator that decides pass or fail; its other numbers are no verdict.
         counted = pipeline.counted_metrics(run.rows(), primaries)
         self._readers = [pipeline.VerdictReader(name, metric) for name, metric in counted.items()]
+        self._evaluator_columns = tuple(f"outputs.{name}." for name in counted)
 
     def rows(self) -> list[ResultRow]:
         """Return the rows that become traces, at most `MOST`: failed rows first, then the others, each in their order.
@@ -84,7 +85,7 @@ class Traces:
     def _span(self, row: ResultRow) -> JSON:
         """Return a row as an OTLP span, which starts when the metrics were written and lasts for the row's latency."""
         start_ns = self._moment_ms * 1_000_000
-        inputs, outputs = _inputs(row), self._outputs(row)
+        inputs, outputs = _columns(row, "inputs."), _columns(row, "outputs.", self._evaluator_columns)
         attributes = {"mlflow.spanType": "CHAIN", "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
 
         status: dict[str, JSON] = {"code": 1}
@@ -109,12 +110,13 @@ class Traces:
 
         `experiment` and `run_id` are the ids of the experiment and of the run in MLflow.
         """
+        outputs = _columns(row, "outputs.", self._evaluator_columns)
         trace: dict[str, JSON] = {
             "trace_id": f"tr-{self._id(row)}",
             "client_request_id": str(row["row_id"])[:50],
             "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}},
-            "request_preview": dumps(_inputs(row)).decode()[:_LONGEST_PREVIEW],
-            "response_preview": dumps(self._outputs(row)).decode()[:_LONGEST_PREVIEW],
+            "request_preview": dumps(_columns(row, "inputs.")).decode()[:_LONGEST_PREVIEW],
+            "response_preview": dumps(outputs).decode()[:_LONGEST_PREVIEW],
             "request_time": _timestamp(self._moment_ms),
             "execution_duration": f"{_latency_ms(row) / 1_000:.3f}s",
             "state": "ERROR" if "error.target" in row else "OK",
@@ -150,15 +152,6 @@ class Traces:
                 assessment["rationale"] = verdict.reason[:_LONGEST_REASON]
             yield assessment
 
-    def _outputs(self, row: ResultRow) -> dict[str, JSON]:
-        """Return the target's outputs by name, without the prefix `outputs.`; no columns of evaluators and no log."""
-        evaluator_prefixes = tuple(f"outputs.{reader.name}." for reader in self._readers)
-        return {
-            name.removeprefix("outputs."): _within_64_bits(value)
-            for name, value in row.items()
-            if name.startswith("outputs.") and not name.startswith(evaluator_prefixes) and name != uploads.LOG_COLUMN
-        }
-
     def _id(self, row: ResultRow, evaluator: str = "") -> str:
         """Return the id of a row's trace, or of the trace's assessment by an evaluator: 32 hexadecimal digits.
 
@@ -189,10 +182,10 @@ def _code_and_message(error: JSON) -> tuple[str, str]:
     return str(known.get("type") or "Error"), str(known.get("message") or "")
 
 
-def _inputs(row: ResultRow) -> dict[str, JSON]:
-    """Return the row's inputs by column name, without the prefix `inputs.`."""
-    inputs = ((name, value) for name, value in row.items() if name.startswith("inputs."))
-    return {name.removeprefix("inputs."): _within_64_bits(value) for name, value in inputs}
+def _columns(row: ResultRow, prefix: str, excluded: tuple[str, ...] = ()) -> dict[str, JSON]:
+    """Return the columns with this prefix, by their names without it; no log and no columns with an excluded prefix."""
+    names = [name for name in row if name.startswith(prefix) and not name.startswith(excluded)]
+    return {name.removeprefix(prefix): _within_64_bits(row[name]) for name in names if name != uploads.LOG_COLUMN}
 
 
 def _within_64_bits(value: JSON) -> JSON:

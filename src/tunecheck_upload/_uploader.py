@@ -21,7 +21,6 @@ import abc
 import contextlib
 import hashlib
 import itertools
-import math
 import os
 import re
 import tempfile
@@ -242,7 +241,10 @@ class Contents:
 
         self.name = str(self.manifest.get("name") or run.id)
         self.name_map = name_map(self.manifest.get("evaluators"))
-        metrics, self.left_out = finite_metrics(run.metrics().get("metrics"))
+        recorded = run.metrics().get("metrics")
+        entries = recorded if isinstance(recorded, dict) else {}
+        metrics = {name: float(value) for name, value in entries.items() if isinstance(value, (int, float))}
+        self.left_out = tuple(name for name in entries if name not in metrics)
         self.metrics = {**_fault_counts(run, metrics), **metrics}
 
         recorded_tags = self.manifest.get("tags")
@@ -282,17 +284,6 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
         if codes.keys() - {"below_threshold"}:
             counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}
     return counts
-
-
-def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the metrics that are finite numbers, and the names of the others, such as texts and NaN."""
-    entries = metrics if isinstance(metrics, dict) else {}
-    numbers: dict[str, float] = {}
-    for name, value in entries.items():
-        with contextlib.suppress(OverflowError):  # an integer too large for a float
-            if isinstance(value, (int, float)) and math.isfinite(value):
-                numbers[name] = float(value)
-    return numbers, tuple(name for name in entries if name not in numbers)
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:
