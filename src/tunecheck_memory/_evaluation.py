@@ -133,10 +133,10 @@ def run_memory(plan: MemoryPlan, **arguments: Unpack[RunArguments]) -> MemoryOut
     resume = arguments.get("resume")
     resumed = None if resume is None else find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
     suite = _definitions(plan, config, settings, resumed)
-    damage_notes = _refuse_damaged_logs(resumed, accept=arguments.get("accept_damage", False))
+    accept = arguments.get("accept_damage", False)
+    damage_notes = [] if resumed is None else _refuse_damaged_logs(resumed, accept=accept)
 
-    target = _target(plan, config, settings, suite)
-    target.notes = [*target.notes, *damage_notes]
+    target = _target(plan, config, settings, suite, damage_notes)
     rows = open_dataset([_row(test) for test in target.tests])
     mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
     defaults = DatasetDefaults(column_mapping=mapping, primary=_run_files.EVALUATOR)
@@ -186,8 +186,10 @@ def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, re
     return suite
 
 
-def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: DefinitionSet) -> MemoryTarget:
-    """Return the plan's agent as a target that holds the conversation.
+def _target(
+    plan: MemoryPlan, config: Configuration, settings: Settings, suite: DefinitionSet, notes: Iterable[str]
+) -> MemoryTarget:
+    """Return the plan's agent as a target that holds the conversation; `notes` are further remarks for the run.
 
     Raises:
         ConfigurationError: The prompt size does not suit the agent, or the clock's name is unknown.
@@ -206,18 +208,16 @@ def _target(plan: MemoryPlan, config: Configuration, settings: Settings, suite: 
         prepare=lambda run: _run_files.keep_definitions(
             _run_files.benchmark_folder(run, config, isolated=settings.isolated), config, suite.definitions
         ),
-        notes=[*_notes(suite, kinds, plan.judge)],
+        notes=[*_notes(suite, kinds, plan.judge), *notes],
     )
 
 
-def _refuse_damaged_logs(run: Run | None, *, accept: bool) -> list[str]:
+def _refuse_damaged_logs(run: Run, *, accept: bool) -> list[str]:
     """Raise RunError if an event log of the resumed run is damaged.
 
     With `accept`, cut the log before the damage instead; return a note for each log that was cut. Logs that another
     process holds are skipped.
     """
-    if run is None:
-        return []
     run.manifest()  # raises an error if the folder contains links
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not plugins.is_held(path)]
     return [note for path in logs if (note := _events.refuse_damage(path, accept=accept)) is not None]
@@ -450,11 +450,9 @@ class _Running:
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
 
-        if future.done():
-            return future.result()
-        # Raises the session's error, if it failed.
-        self._task.result()
-        raise RunError(f"the conversation ended before the test {test!r} ended; start a new run with --fresh")
+        if not future.done():
+            self._task.result()  # raises the session's error
+        return future.result()
 
     async def close(self) -> None:
         """Cancel the session and wait for it; calls in flight are repeated when it is resumed."""
