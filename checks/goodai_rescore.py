@@ -32,7 +32,7 @@ from tunecheck._errors import ConfigurationError, DataError, TunecheckError, rai
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck._messages import clean
 from tunecheck.views import console
-from tunecheck_memory import FinishedTest, Undecided, judge_by_words
+from tunecheck_memory import FinishedTest, UndecidedError, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line that is read; the longest recorded row has 40 KB."""
@@ -176,13 +176,17 @@ def rescore_row(row: Mapping[str, JSON], *, where: str = "row", compat: bool = F
         given = given_of_row(own)
     except DataError as error:
         return _failed(own, f"{where}: {error}")
-    scored = score_as_benchmark(given) if compat else judge_by_words(given)
     reasons: tuple[str, ...] = ()
-    if compat and isinstance(scored, Undecided):
-        reasons = (f"compatible: {scored.reason}",)
-        scored = judge_by_words(given)
-    if isinstance(scored, Undecided):
-        return Rescored({**own, "our_score": None, "our_reasons": [scored.reason]})
+    try:
+        try:
+            scored = score_as_benchmark(given) if compat else judge_by_words(given)
+        except UndecidedError as error:
+            if not compat:
+                raise
+            reasons = (f"compatible: {error}",)
+            scored = judge_by_words(given)
+    except UndecidedError as error:
+        return Rescored({**own, "our_score": None, "our_reasons": [str(error)]})
     score = float(scored.score)
     return Rescored({**own, "our_score": score, "our_reasons": [*scored.reasons, *reasons]}, score)
 

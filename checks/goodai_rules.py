@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from tunecheck._json import JSON
-from tunecheck_memory import FinishedTest, Score, Undecided, judge_by_words, mentions
+from tunecheck_memory import FinishedTest, Score, judge_by_words, mentions
 from tunecheck_memory._kind import plain_title
 from tunecheck_memory._kinds.instructions import LIKENESS, expected_quote, letters, likeness
 from tunecheck_memory._kinds.replies import (
@@ -24,15 +24,16 @@ from tunecheck_memory._kinds.statements import MAX_ITEMS, expected_quantities
 _ASKS_MODEL = UndecidedError("the reference asks a model")
 
 
-def score_as_benchmark(given: FinishedTest) -> Score | Undecided:
-    """Score a test exactly as the benchmark does; its shopping scores may exceed 1."""
+def score_as_benchmark(given: FinishedTest) -> Score:
+    """Score a test exactly as the benchmark does; its shopping scores may exceed 1.
+
+    Raises:
+        UndecidedError: the benchmark asks a model, or breaks off.
+    """
     rule = _RULES.get(plain_title(given.title))
     if rule is None or given.points is not None:
         return judge_by_words(given)
-    try:
-        return Score(rule(given), ())
-    except UndecidedError as error:
-        return Undecided(str(error))
+    return Score(rule(given), ())
 
 
 def _has_text(given: FinishedTest) -> float:

@@ -14,11 +14,10 @@ from checks.goodai_rescore import given_of_row
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.memory.test_memory_evaluator import rows
 from tests.memory.test_memory_scoring_hostile import PIECES, TITLES, is_sound, judge_both_ways, repetitions
-from tests.memory_scoring_parts import recorded
+from tests.memory_scoring_parts import judged, recorded
 from tests.reference_environments import AZURE
 
 from tunecheck.plugins import JSON
-from tunecheck_memory import judge_by_words
 
 
 @pytest.mark.timeout(200)
@@ -36,7 +35,7 @@ def test_recorded_rows_with_their_words_mixed_up_are_all_scored(shared_data: Any
             words = reply.split(" ")
             start, end = sorted(draws.sample(range(len(words) + 1), 2)) if words else (0, 0)
             mixed.append(" ".join([*words[end:], *words[start:end], *words[:start], draws.choice(PIECES)]))
-        assert is_sound(judge_by_words(given_of_row({**row, "responses": mixed})))
+        assert is_sound(judged(given_of_row({**row, "responses": mixed})))
 
 
 def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: ReferenceEnvironment) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from checks.goodai_rules import score_as_benchmark
 
-from tunecheck_memory import FinishedTest, Score, judge_by_words
+from tunecheck_memory import FinishedTest, Score, UndecidedError, judge_by_words
 
 ROUTE = """(One way of several)
 From Bakery, go 4km East to Cinema.
@@ -38,9 +38,17 @@ def told(title: str, expected: list[Any], *responses: str, **more: Any) -> Finis
     return FinishedTest(title, expected, list(responses), **more)
 
 
+def judged(given: FinishedTest, *, compat: bool = False) -> Score | UndecidedError:
+    """The score of a test by rules, or why it has none."""
+    try:
+        return (score_as_benchmark if compat else judge_by_words)(given)
+    except UndecidedError as error:
+        return error
+
+
 def verdict_of(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> Any:
     """The rules' verdict on a test."""
-    return (score_as_benchmark if compat else judge_by_words)(told(title, expected, *responses, **more))
+    return judged(told(title, expected, *responses, **more), compat=compat)
 
 
 def score(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> float:
@@ -52,5 +60,5 @@ def score(title: str, expected: list[Any], *responses: str, compat: bool = False
 
 def score_by_words(given: FinishedTest) -> Score | None:
     """The score by rules; None if they cannot decide."""
-    score = judge_by_words(given)
+    score = judged(given)
     return score if isinstance(score, Score) else None

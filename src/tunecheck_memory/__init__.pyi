@@ -18,7 +18,7 @@ from ._evaluation import (
     MemoryTarget as MemoryTarget,
     run_memory as run_memory,
 )
-from ._evaluator import MemoryEvaluator as MemoryEvaluator, Undecided as Undecided, judge_by_words as judge_by_words
+from ._evaluator import MemoryEvaluator as MemoryEvaluator, judge_by_words as judge_by_words
 from ._events import (
     Begin as Begin,
     Consult as Consult,
@@ -52,7 +52,7 @@ from ._kind import (
 )
 from ._kinds.instructions import ProspectiveMemory as ProspectiveMemory
 from ._kinds.jokes import Jokes as Jokes
-from ._kinds.replies import mentions as mentions, read_lenient as read_lenient
+from ._kinds.replies import UndecidedError as UndecidedError, mentions as mentions, read_lenient as read_lenient
 from ._kinds.restaurant import Restaurant as Restaurant
 from ._kinds.scripts import scripted_test as scripted_test
 from ._kinds.statements import Colours as Colours, Shopping as Shopping

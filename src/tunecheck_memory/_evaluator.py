@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
@@ -211,19 +211,19 @@ class MemoryEvaluator(Evaluator):
         own = real_number(none_if_nan(row.pop("own_score", None)))  # type: ignore[arg-type]  # any column value
         sure = none_if_nan(row.pop("own_sure", None)) is not False
         test = read_test(**row)
-        found = judge_by_words(test) if own is None else Score(min(1.0, max(0.0, float(own))), (), sure)
-
         questions = judge_questions(test) if self._judges else []
-        if isinstance(found, Score):
-            # "rules" are those of a user's own kind, "words" the shipped rules.
-            by = "rules" if own is not None else "words" if test.points is None else "points"
-            return test, self._verdict(test, by, found), ([] if found.sure else questions)
+        try:
+            found = judge_by_words(test) if own is None else Score(min(1.0, max(0.0, float(own))), (), sure)
+        except UndecidedError as undecided:
+            reason, properties = f"{undecided}{self._judge_hint(test)}", {"dataset": test.title}
+            unscored = verdict(
+                _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
+            )
+            return test, unscored, questions
 
-        reason, properties = found.reason + self._judge_hint(test), {"dataset": test.title}
-        unscored = verdict(
-            _METRIC, threshold=self._threshold, reason=reason, properties=properties, not_applicable=True
-        )
-        return test, unscored, questions
+        # "rules" are those of a user's own kind, "words" the shipped rules.
+        by = "rules" if own is not None else "words" if test.points is None else "points"
+        return test, self._verdict(test, by, found), ([] if found.sure else questions)
 
     def _judge_hint(self, test: FinishedTest) -> str:
         """Return what a judge's score lacks, to be added to a reason; empty if the judge can score the test."""
@@ -271,37 +271,28 @@ class MemoryEvaluator(Evaluator):
         return {"score": total, "accuracy": total / len(means), **means}
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """The reason why rules cannot score a test; a person or a model may be able to."""
+def judge_by_words(given: FinishedTest) -> Score:
+    """Score a finished test by the rules of its kind, found by the test's title.
 
-    reason: str
+    If the test has counted its points itself, the score is their share of the most points instead. Texts of a test
+    raise no other error: an unreadable reply or expected text becomes a reason.
 
-
-def judge_by_words(given: FinishedTest) -> Score | Undecided:
-    """Score a finished test by the rules of its kind, found by the test's title; `Undecided` if rules cannot.
-
-    If the test has counted its points itself, the score is their share of the most points instead; `Undecided` unless
-    `most` is above 0. Texts of a test never raise an error: an unreadable reply or expected text becomes a reason of
-    the result.
+    Raises:
+        UndecidedError: Rules cannot score the test, or `most` of its points is not above 0.
     """
     kind, points = shipped_kind(given.title), given.points
-    if points is not None and points.most <= 0:
-        return Undecided(f"`most` in the test's points must be above 0, not {points.most:g}")
+    score: Score | None
+    if points is not None:
+        if points.most <= 0:
+            raise UndecidedError(f"`most` in the test's points must be above 0, not {points.most:g}")
+        score = Score(points.points / points.most, points.reasons)
+    elif kind is None:
+        raise UndecidedError(f"there are no scoring rules for the data set {given.title[:80]!r}")
+    else:
+        score = kind().score(given)
 
-    score: Score | None = None
-    try:
-        if points is not None:
-            score = Score(points.points / points.most, points.reasons)
-        elif kind is not None:
-            score = kind().score(given)
-    except UndecidedError as error:
-        return Undecided(str(error))
-
-    if score is None and kind is None:
-        return Undecided(f"there are no scoring rules for the data set {given.title[:80]!r}")
     if score is None:
-        return Undecided(f"only a judge can score {given.title}")
+        raise UndecidedError(f"only a judge can score {given.title}")
     return replace(score, score=min(1.0, max(0.0, score.score)))
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from checks.goodai_rescore import rescore_row
-from checks.goodai_rules import score_as_benchmark
 from hypothesis import given, strategies as st
-from tests.memory_scoring_parts import ROUTE, told
+from tests.memory_scoring_parts import ROUTE, judged, told
 from tests.text_fragments import WITH_NAN
 
-from tunecheck_memory import FinishedTest, Score, judge_by_words
+from tunecheck_memory import FinishedTest, Score
 
 TITLES = (
     "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",
@@ -43,8 +42,8 @@ def is_sound(found: object) -> bool:
 )
 def test_any_replies_have_a_score_or_a_reason(title: str, expected: list[Any], responses: list[str]) -> None:
     test = told(title, expected, *responses, since_question=responses)
-    assert is_sound(judge_by_words(test))
-    score_as_benchmark(test)
+    assert is_sound(judged(test))
+    judged(test, compat=True)
 
 
 @given(st.dictionaries(st.sampled_from(("dataset", "expected", "responses", "script", "log_from_question")), WITH_NAN))
@@ -55,7 +54,7 @@ def test_any_row_is_rescored(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("title", TITLES)
 def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
     wrong: Any = [None, 3, ["x"], {"a": 1}]
-    assert is_sound(judge_by_words(FinishedTest(title, wrong, wrong, since_question=wrong, script=wrong)))
+    assert is_sound(judged(FinishedTest(title, wrong, wrong, since_question=wrong, script=wrong)))
 
 
 @pytest.mark.parametrize("title", TITLES[:-2])
@@ -75,5 +74,5 @@ def repetitions(length: int) -> Iterator[str]:
 
 def judge_both_ways(title: str, text: str) -> None:
     expected = EXPECTED.get(title, ["the umbrella hangs there"])
-    for rules in (judge_by_words, score_as_benchmark):
-        rules(told(title, expected, text, text, since_question=[text], script=[text]))
+    for compat in (False, True):
+        judged(told(title, expected, text, text, since_question=[text], script=[text]), compat=compat)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from checks.goodai_rescore import given_of_row
-from checks.goodai_rules import score_as_benchmark
-from tests.memory_scoring_parts import recorded
+from tests.memory_scoring_parts import judged, recorded
 
-from tunecheck_memory import Score, judge_by_words
+from tunecheck_memory import Score
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 
@@ -20,7 +19,7 @@ def rows(shared_data: Path) -> list[dict[str, Any]]:
 
 
 def scored(row: dict[str, Any], *, compat: bool) -> float | None:
-    found = (score_as_benchmark if compat else judge_by_words)(given_of_row(row))
+    found = judged(given_of_row(row), compat=compat)
     return found.score if isinstance(found, Score) else None
 
 
@@ -88,7 +87,7 @@ def test_the_default_mode_differs_only_where_a_defect_is_repaired(rows: list[dic
 def test_where_people_corrected_a_score_ours_is_theirs_or_words_are_not_sure(rows: list[dict[str, Any]]) -> None:
     corrected = [row for row in rows if row["hand_score"] is not None]
     assert len(corrected) >= 12
-    found = [(judge_by_words(given_of_row(row)), row["hand_score"]) for row in corrected]
+    found = [(judged(given_of_row(row)), row["hand_score"]) for row in corrected]
     right = [score for score, by_hand in found if isinstance(score, Score) and abs(score.score - by_hand) < 1e-9]
     unsure = [score for score, _ in found if isinstance(score, Score) and not score.sure]
     assert len(right) >= 8
@@ -100,7 +99,7 @@ def test_colours_differ_only_where_a_reply_does_not_settle_on_one(rows: list[dic
         row for row in rows if row["dataset"] == "Colours" and scored(row, compat=True) != scored(row, compat=False)
     ]
     for row in differing:
-        found = judge_by_words(given_of_row(row))
+        found = judged(given_of_row(row))
         assert isinstance(found, Score)
         assert found.score == 0
         assert "choosing" in found.reasons[0] or "does not say" in found.reasons[0]
