@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.azure.test_blob_storage import container_address
 
+from tunecheck import RunError
 from tunecheck.runs import mirror_at
 from tunecheck_azure._mirror.folder import BlobStore, ContinuedElsewhereError, MirrorFolder
 from tunecheck_azure._mirror.shipping import BlobMirror
@@ -116,7 +117,7 @@ def test_where_another_machine_has_gone_on_commands_work_once_the_folder_is_move
     there.push()
     monkeypatch.setattr("tunecheck_azure._mirror.shipping.mirror_folder", lambda *_: here.folder)
     words = f"another machine has continued {RUN}, and its results count; move {here.folder / RUN} elsewhere"
-    with pytest.raises(ContinuedElsewhereError, match=re.escape(words)), BlobMirror(address).kept(print, whole=True):
+    with pytest.raises(RunError, match=re.escape(words)), BlobMirror(address).kept(print, whole=True):
         pass
     assert read(here, "run.json") == "ours"
     (here.folder / RUN).rename(tmp_path / "ours")

@@ -229,7 +229,7 @@ container chooses these names.
 """
 
 
-class ContinuedElsewhereError(RunError):
+class ContinuedElsewhereError(Exception):
     """The error if this machine and another one have both continued the same run."""
 
     def __init__(self, folder: Path, run: str) -> None:

@@ -81,13 +81,13 @@ class BlobMirror:
         """Ship what an earlier command could not ship.
 
         Raises:
-            ContinuedElsewhereError: another machine has continued a run, and no process of this machine works on it.
+            RunError: another machine has continued a run, and no process of this machine works on it.
         """
         try:
             self._mirror.push()
         except ContinuedElsewhereError as error:
             if not is_held(self.folder / error.run / "journal.jsonl"):  # otherwise, that process reports it
-                raise
+                raise RunError(str(error)) from None
 
     def complete(self, run: str) -> None:
         """Fetch the missing files of a run.
@@ -167,7 +167,7 @@ class _Shipping(threading.Thread):
             try:
                 self._push()
                 self._renew_owners()
-            except RunError as error:
+            except (ContinuedElsewhereError, RunError) as error:
                 if not is_reported:
                     # A run that continues elsewhere stays there; other failures may pass.
                     is_final = isinstance(error, ContinuedElsewhereError)
@@ -188,8 +188,8 @@ class _Shipping(threading.Thread):
             self._push()
             for run in self._owned:
                 self._mirror.store.delete(_owner_blob(run))
-        except ContinuedElsewhereError:
-            raise
+        except ContinuedElsewhereError as error:
+            raise RunError(str(error)) from None
         except RunError as error:
             kept = f"the files are in {self._mirror.folder}, and the next command with --results-dir"
             raise RunError(f"{error}; nothing is lost: {kept} {self._mirror.address} uploads them") from None
