@@ -8,7 +8,9 @@ or prose count as calls only with the name of a tool.
 """
 
 import re
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import (
@@ -87,8 +89,7 @@ _NO_CALLS: dict[str | None, frozenset[str]] = {
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
 
-@dataclass(slots=True, eq=False)
-class CallCollector:
+class CallCollector(msgspec.Struct, eq=False):
     """The calls and texts read so far.
 
     `add` and `add_tool_use` raise `UnreadableError` with the number of the call.
@@ -104,16 +105,15 @@ class CallCollector:
     """
 
     tools: ToolDefinitions | None = None
-    _: KW_ONLY
     strict: bool = False
-    calls: list[FunctionCall] = field(default_factory=list, init=False)
-    texts: list[str] = field(default_factory=list, init=False)
-    thoughts: list[str] = field(default_factory=list, init=False)
-    spans: list[tuple[int, int]] = field(default_factory=list, init=False)
-    format: str | None = field(default=None, init=False)
-    ambiguous: bool = field(default=False, init=False)
-    call_start: int = field(default=0, init=False)
-    open_thought: str = field(default="", init=False)
+    calls: list[FunctionCall] = []
+    texts: list[str] = []
+    thoughts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    format: str | None = None
+    ambiguous: bool = False
+    call_start: int = 0
+    open_thought: str = ""
 
     @property
     def gated(self) -> bool:

@@ -24,7 +24,7 @@ The cost of a pair is the sum over its differing arguments:
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 
 import msgspec
@@ -309,8 +309,7 @@ _WRONG = 900  # cost of a wrong value
 _CLOSE = 400  # what the most similar texts cost less, so that they cost half as much as an absent argument
 
 
-@dataclass(slots=True)
-class _CallPairing:
+class _CallPairing(msgspec.Struct):
     """Pairs of expected and actual calls, as positions (row, column): rows are expected calls, columns actual ones.
 
     `pairs` are calls of the same function; `moved` are such calls out of order; `misnamed` are calls whose function's
@@ -323,10 +322,10 @@ class _CallPairing:
     policy: MatchPolicy
     definitions: ToolDefinitions | None
     comparison: ValueComparison
-    pairs: Positions = field(default_factory=list)
-    moved: Positions = field(default_factory=list)
-    misnamed: Positions = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    pairs: Positions = []
+    moved: Positions = []
+    misnamed: Positions = []
+    notes: list[str] = []
 
     def find(self) -> None:
         """Set `pairs`, `moved` and `misnamed`: for each expected call, the actual call to compare it with.
