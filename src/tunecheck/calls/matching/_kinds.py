@@ -421,8 +421,11 @@ _NOISE = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?"
     r"|\b(?:the|of|at|on|t|st|nd|rd|th)\b|[,@]"
 )
-# date and time in digits only, such as `20240501T093000Z`
-_COMPACT = re.compile(r"(?P<date>\d{8})[t ]?(?P<hour>\d{2})(?P<minute>\d{2})(?P<second>\d{2})?(?P<zone>z?)")
+# date and time in digits only, such as `20240501T093000Z`, with and without seconds, and how they are separated
+_COMPACT = (
+    (re.compile(r"(\d{8})[t ]?(\d{2})(\d{2})(\d{2})(z?)"), r"\1 \2:\3:\4\5"),
+    (re.compile(r"(\d{8})[t ]?(\d{2})(\d{2})(z?)"), r"\1 \2:\3\4"),
+)
 # a time such as `9:30`, `9h30` or `9 a.m.`, with seconds and time zone if given
 _TIME = re.compile(
     r"(?<![\d:.])(?P<hour>\d{1,2})"
@@ -501,21 +504,14 @@ def _read_moments(value: str | float) -> Iterator[_Moment]:
         moment = datetime.fromtimestamp(int(text[:10]), UTC).replace(tzinfo=None)
         yield _Moment(moment, moment)
 
-    compact = _COMPACT.fullmatch(text)
-    if compact:
-        second = compact["second"] or "00"
-        text = f"{compact['date']} {compact['hour']}:{compact['minute']}:{second}{compact['zone']}"
-
+    compact = (match.expand(form) for pattern, form in _COMPACT if (match := pattern.fullmatch(text)))
+    text = next(compact, text)
     time = _TIME.search(text)
-    seconds: int | None = 0
-    offset: int | None = None
-    date = text
-    if time:
-        seconds, offset = _seconds_of_day(time), _utc_offset(time)
-        date = f"{text[: time.start()]} {text[time.end() :]}"
-
+    seconds, offset = (_seconds_of_day(time), _utc_offset(time)) if time else (0, None)
     if seconds is None:  # an impossible time, such as 25:00
         return
+
+    date = f"{text[: time.start()]} {text[time.end() :]}" if time else text
     # Without its time, the rest of the text is a date, if anything is left.
     date = " ".join(_NOISE.sub(" ", _LETTERS_BESIDE_DIGITS.sub(" ", date)).split()).strip("- ")
     if date:
