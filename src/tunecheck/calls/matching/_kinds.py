@@ -142,10 +142,14 @@ _SCALES = {
     "k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6,
     "b": 10**9, "bn": 10**9, "billion": 10**9, "billions": 10**9, "t": 10**12, "trillion": 10**12, "hundred": 100,
 }  # fmt: skip
-_PERCENT = ("%", "percent", "pct")
 _CLOCK = ("am", "pm")  # a time of day, not a unit
-# currencies after a number, which are left out: amounts are compared as bare numbers
-_NO_UNIT = frozenset(("usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"))
+# by what follows a number: the factors to the bare numbers that it can mean, such as 1 and 0.01 for a percentage;
+# amounts of money are compared as bare numbers
+_BARE_FACTORS: dict[str, tuple[Fraction, ...]] = {
+    **dict.fromkeys(("", "usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"), (Fraction(1),)),
+    **dict.fromkeys(("%", "percent", "pct"), (Fraction(1), Fraction(1, 100))),
+    **{word: (Fraction(scale),) for word, scale in _SCALES.items()},
+}
 
 # Factors to metres, grams, seconds, litres and bytes, exact by definition (SI brochure; international yard and pound,
 # 1959; US gallon).
@@ -318,18 +322,9 @@ def _meanings(value: Fraction, unit: str) -> Iterator[_Quantity]:
 
     `5%` is 5 or 0.05. `5 m` is five million or five metres.
     """
-    if unit in _PERCENT:
-        yield from (_Quantity(value), _Quantity(value / 100))
-        return
-
-    # `5 m` may be five million.
-    if unit in _SCALES:
-        yield _Quantity(value * _SCALES[unit])
-    # `5 usd` is 5.
-    if unit in _NO_UNIT or not unit:
-        yield _Quantity(value)
+    yield from (_Quantity(value * factor) for factor in _BARE_FACTORS.get(unit, ()))
     # `k` is only a multiplier, but `m` may also be metres.
-    if unit not in _SCALES or _dimension(unit):
+    if unit not in _BARE_FACTORS or _dimension(unit):
         yield _Quantity(value, unit)
 
 
