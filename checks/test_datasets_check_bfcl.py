@@ -7,10 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.authoring_parts import findings
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck.episodes import Services
-from tunecheck_authoring import Finding, findings
+from tunecheck_authoring import Finding
 from tunecheck_bfcl._data.download import get_bfcl
 from tunecheck_bfcl._data.files import find_bfcl
 from tunecheck_bfcl._data.loader import load_bfcl

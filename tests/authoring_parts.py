@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator
 from tunecheck.calls import FunctionCall
 from tunecheck.cli import main
+from tunecheck.episodes import Services
 from tunecheck.formats import read_python_calls
 from tunecheck.simulators import Backends
-from tunecheck_authoring import AuthorOptions, AuthorReport, author
+from tunecheck_authoring import AuthorOptions, AuthorReport, Finding, RowCheck, author, checked_rows
 
 LIBRARY = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool
@@ -158,3 +159,11 @@ def passes(row: dict[str, Any], turns: Sequence[Sequence[FunctionCall]]) -> bool
     columns = {name: row.get(name) for name in ("ground_truth", "involved_classes", "initial_config", "turns")}
     verdict = MultiTurnStateEvaluator()(result=result, free_calls=row.get("free_calls"), **columns)
     return verdict["multi_turn_state"] == 1.0
+
+
+def findings(
+    rows: Iterable[Mapping[str, object]], services: Services | None = None, *, row_check: RowCheck | None = None
+) -> Iterator[Finding]:
+    """The findings of all rows."""
+    for row in checked_rows(rows, services, row_check=row_check):
+        yield from row.findings

@@ -7,7 +7,6 @@ from ._audit.checks import (
     Finding as Finding,
     RowCheck as RowCheck,
     checked_rows as checked_rows,
-    findings as findings,
 )
 from ._audit.dialogue import AuditFinding as AuditFinding, Dialogue as Dialogue, DialogueReader as DialogueReader
 from ._author.pipeline import AuthorReport as AuthorReport, author as author

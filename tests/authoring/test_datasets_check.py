@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.authoring_parts import findings
 from tests.cli_parts import write_lines
 from tests.tables import cases
 
@@ -18,7 +19,7 @@ from tunecheck.cli import main
 from tunecheck.episodes import Services
 from tunecheck.plugins import JSON
 from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck_authoring import PROBLEMS, RowCheck, findings
+from tunecheck_authoring import PROBLEMS, RowCheck
 
 
 class Shelf(Simulator):

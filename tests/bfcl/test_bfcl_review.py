@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.authoring_parts import findings
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
 from tunecheck import MultiTurnStateEvaluator, Row
-from tunecheck_authoring import findings
 from tunecheck_bfcl import CallCheckEvaluator, score_results
 from tunecheck_bfcl._decoding import UndecodableError, decode_text
 

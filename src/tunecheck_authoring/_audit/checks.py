@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
@@ -269,7 +269,7 @@ def _violations_by_parameter(right: RightCall, definition: FunctionDefinition) -
     """
     broken: list[str] = []
     # Each parameter is checked alone, so no other parameter may be required.
-    alone = replace(definition, parameters={**definition.parameters, "required": []})
+    alone = FunctionDefinition(definition.name, {**definition.parameters, "required": []})
     for name, values in right.accepted.items():
         found = [alone.check({name: first_values(value)}).violations for value in values]
         if not may_be_left_out(values) and all(found):
@@ -346,18 +346,6 @@ class CheckedRow:
     values: RowValues
     findings: Sequence[Finding]
     replayed: EntryCheck | None = None
-
-
-def findings(
-    rows: Iterable[RowValues], services: episodes.Services | None = None, *, row_check: RowCheck | None = None
-) -> Iterator[Finding]:
-    """Yield the problems of a data set, row by row.
-
-    `services` starts the simulators; by default those of the plug-ins. `row_check` checks rows of any kind; without it,
-    every row must be a conversation.
-    """
-    for row in checked_rows(rows, services, row_check=row_check):
-        yield from row.findings
 
 
 def checked_rows(
