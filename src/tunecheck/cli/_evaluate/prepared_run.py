@@ -220,10 +220,7 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
-        # A run that Python code started has no options: with --dataset, the command can nevertheless finish it.
-        begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
-        recorded = Options() if begun_in_python else running.options_of_run(options, run, trust, invocation)
-        options = running.merge_resumed_options(options, recorded, run)
+        options = running.merge_resumed_options(options, running.options_of_run(options, run, trust, invocation), run)
     elif options.reuse is not None:
         options = _reuse_options(options, options.reuse, trust, invocation)
 
