@@ -31,8 +31,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from msgspec.structs import replace
-
 from tunecheck import DataError, PluginError, episodes
 from tunecheck.calls import (
     FunctionCall,
