@@ -33,7 +33,7 @@ from tunecheck_memory._events import EventLog, read_events
 from tunecheck_memory._session import Session, SessionClock, SessionState
 
 SPAN = 900
-POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")
+POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)])
 
 
 def some_kinds() -> list[Kind]:

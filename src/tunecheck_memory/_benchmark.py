@@ -456,20 +456,17 @@ def read_definition(file: Path | str) -> MemoryTest:
     return read_as(content, MemoryTest, str(path), error=DataError)
 
 
-def write_definitions(definitions: Iterable[MemoryTest], folder: Path | str) -> list[Path]:
-    """Write each definition to its file in a folder, over any old one; return the files.
+def write_definitions(definitions: Iterable[MemoryTest], folder: Path | str) -> None:
+    """Write each definition to its file in a folder, over any old one.
 
     Raises:
         DataError: A title or an example cannot be a file name, or a file cannot be written.
     """
-    paths = []
     for definition in definitions:
         path = definition_path(folder, definition)
         with raise_as(DataError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(dumps_readably(definition_data(definition)))
-        paths.append(path)
-    return paths
 
 
 def definition_path(folder: Path | str, definition: MemoryTest) -> Path:

@@ -171,7 +171,7 @@ def _definitions(plan: MemoryPlan, config: Configuration, settings: Settings, re
 
     if resumed is not None:
         folder_of_run = _run_files.benchmark_folder(resumed.folder, config, isolated=settings.isolated) / "definitions"
-        if folder_of_run.is_dir():
+        if (folder_of_run / _benchmark.CONFIG).is_file():
             return _benchmark.make_definitions(config, folder_of_run, context, mode="reuse")
 
     folder = Path(plan.definitions or DEFINITIONS / config.run_name / "definitions")

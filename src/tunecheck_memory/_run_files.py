@@ -28,7 +28,6 @@ Jumps of the clock and resets of the agent have no event there.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -43,7 +42,7 @@ from tunecheck import Run, RunError
 from tunecheck.plugins import FORMAT_VERSION, JSON, dumps_line, raise_as, real_number, write_file
 from tunecheck.runs import dumps_readably
 from tunecheck_memory import _events as effects
-from tunecheck_memory._benchmark import Configuration, DefinitionSet, LeftOut, safe_name, write_definitions
+from tunecheck_memory._benchmark import CONFIG, Configuration, DefinitionSet, LeftOut, safe_name, write_definitions
 from tunecheck_memory._events import FOLDER, Effect, Event, Outcome, event_log_path, read_events
 from tunecheck_memory._kind import MemoryTest
 from tunecheck_memory._session import SessionState, TestState
@@ -101,19 +100,15 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
 
 
 def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[MemoryTest]) -> None:
-    """Write a run's definitions into its benchmark folder, which gets all of them or none; keep existing ones."""
-    folder = benchmark / "definitions"
-    if folder.is_dir():
-        return
+    """Write a run's definitions into its benchmark folder, unless it has them.
 
-    # The folder is renamed when it is complete, so that a run that dies here has no definitions instead of a few.
-    building = folder.with_name(".definitions")
-    with raise_as(RunError, folder, "cannot be written"):
-        shutil.rmtree(building, ignore_errors=True)
-        building.mkdir(parents=True)
-        (building / "config.yml").write_bytes(configuration.text())
-        write_definitions(definitions, building)
-        building.replace(folder)
+    The configuration is written last: without it, the folder counts as empty, because a run may have died here.
+    """
+    folder = benchmark / "definitions"
+    if not (folder / CONFIG).is_file():
+        write_definitions(definitions, folder)
+        with raise_as(RunError, folder, "cannot be written"):
+            write_file(folder / CONFIG, configuration.text())
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,6 @@ class FillerPool:
     """Questions with their answers, in file order: a random draw is an index."""
 
     pairs: Sequence[tuple[str, str]]
-    name: str = "filler"
 
     @cached_property
     def sha256(self) -> str:
@@ -242,7 +241,7 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
 
     if not read:
         raise DataError(f"{file}: contains no questions; add a question")
-    return FillerPool(tuple((each.question, each.answer) for each in read), file.name)
+    return FillerPool(tuple((each.question, each.answer) for each in read))
 
 
 class _Pair(msgspec.Struct):
