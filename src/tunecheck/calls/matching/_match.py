@@ -334,12 +334,8 @@ class _CallPairing(msgspec.Struct):
         choose the one with the fewest wrong arguments; a close wording costs less than another value. Remaining calls
         are paired as misnamed if their names are similar or most of their arguments are right.
         """
-        if self.policy.ordered:
-            self.pairs = self._pair_in_order()
-            self.moved = self._pair_by_name()
-        else:
-            self.pairs = self._pair_by_name()
-
+        self.pairs = self._pair_in_order() if self.policy.ordered else self._pair_by_name()
+        self.moved = self._pair_by_name()  # none are left if the order does not count
         self.misnamed = self._pair_by_likeness()
         if self.comparison.exhausted:
             self.notes.append("some arguments are too large to be compared in full")
