@@ -170,15 +170,11 @@ def one_of(value: T, known: Sequence[T], parameter: str) -> T:
 
 
 def shown_value(value: object) -> str:
-    """Return a value for a message: short texts and numbers as JSON, others as "a list", "a text of 60 characters"."""
-    if isinstance(value, str):
-        return f'"{value}"' if len(value) <= _MOST_SHOWN else f"a text of {len(value)} characters"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, (list, tuple)):
-        return "a list" if value else "an empty list"
-
+    """Return a value for a message: a short text or number as JSON, else "a list", "a value of 60 characters"."""
+    if isinstance(value, (dict, list, tuple)):
+        return "a mapping" if isinstance(value, dict) else "a list"
     try:
-        return dumps(value).decode()[:_MOST_SHOWN]
+        text = dumps(value).decode()
     except TypeError:
         return f"a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"a value of {len(text)} characters"

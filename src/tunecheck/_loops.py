@@ -536,12 +536,9 @@ class _CallLoop(LoopThread):
 
     async def _responds(self, patience_s: float) -> bool:
         """Return True if the loop responds within this many seconds: then no call blocks it."""
-        response = asyncio.wrap_future(self.submit(asyncio.sleep(0)))
-        try:
-            await asyncio.wait([response], timeout=patience_s)
-            return response.done()
-        finally:
-            response.cancel()
+        response = self.submit(asyncio.sleep(0))
+        await _wait(response, patience_s)
+        return response.done()
 
     def _abandon(self) -> None:
         """Mark the loop as blocked and cancel the replies to all its calls."""
@@ -649,12 +646,6 @@ class UserLoop:
     async def close(self) -> None:
         """Cancel the loop's tasks and wait a few seconds for it to end."""
         shared, self._shared = self._shared, None
-        if shared is None:
-            return
-        shared.end()
-        ended = asyncio.wrap_future(shared.ended)
-
-        try:
-            await asyncio.wait([ended], timeout=_CLOSING_S)
-        finally:
-            ended.cancel()
+        if shared is not None:
+            shared.end()
+            await _wait(shared.ended, _CLOSING_S)
