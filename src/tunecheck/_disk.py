@@ -209,16 +209,11 @@ def lock(path: Path, message_if_held: str) -> BinaryIO:
     Raises:
         RunError: another process holds the lock (the text is then `message_if_held`), or the file cannot be locked.
     """
-    with raise_as(RunError, path, "cannot be locked"):
-        file = open_regular(_lock_path(path), "ab", buffering=0)
-        try:
-            if _locked_within(_TRIES, file):
-                return file
-        except BaseException:  # noqa: BLE001 - the caller never gets the file to close it
-            file.close()
-            raise
-
-    file.close()
+    with raise_as(RunError, path, "cannot be locked"), contextlib.ExitStack() as opened:
+        file = opened.enter_context(open_regular(_lock_path(path), "ab", buffering=0))
+        if _locked_within(_TRIES, file):
+            opened.pop_all()  # the caller closes the file
+            return file
     raise RunError(message_if_held)
 
 

@@ -193,8 +193,6 @@ class JournalReader:
             ConfigurationError: there is no journal, or a later version of Tunecheck wrote it.
         """
         check_first_record(path)
-        with raise_as(ConfigurationError, path, "the run's records cannot be read"):
-            self._file = open_regular(path)
 
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
@@ -217,6 +215,7 @@ class JournalReader:
         self._reads_answers = answers
 
         with raise_as(ConfigurationError, path, "the run's records cannot be read"):
+            self._file = open_regular(path)
             self._damage = self._read_all(WholeRecords(path, self._file, at_least))
 
     def _read_all(self, records: WholeRecords) -> Damage:
