@@ -25,7 +25,7 @@ from msgspec.structs import astuple
 
 from tunecheck import _files as files
 from tunecheck._disk import MOST_IN_A_LINE, lines, lock, open_regular, read_regular
-from tunecheck._errors import RunError
+from tunecheck._errors import RunError, raise_as
 from tunecheck._json import JSON, dumps, object_or_empty, value_of
 from tunecheck._messages import plural
 
@@ -58,42 +58,33 @@ class RecordFile:
         """
         files.check_first_record(path)
         self.path = path
-
-        # If one of the steps fails, the stack closes what the steps before it opened.
-        with contextlib.ExitStack() as opened:
-            held = f"another process is writing {subject}; wait until that process ends"
-            try:
-                self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
-                opened.enter_context(lock(path, held))
-                self._size, number, torn = _cut_torn_line(path)
-                self._synced = opened.enter_context(open_regular(synced_file(path), "ab", buffering=0))
-            except OSError as error:
-                raise RunError(f"{path}: cannot be written: {error.strerror}") from error
-            self._opened = opened.pop_all()
-
-        # A torn record does not count: `torn` is 1 if there was one, else 0.
-        self.count = max(number, at_least, _synced_count(path) - torn)
-        """The number of the next record: the count of all records ever written."""
-
         self._problem: str | None = None
         """The reason why no further record can be written, or None."""
         self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()
         self._appending = threading.Lock()
-        if torn:
-            self.sync()  # the torn record must not be counted
+
+        # If one of the steps fails, the stack closes what the steps before it opened.
+        with raise_as(RunError, path, "cannot be written"), contextlib.ExitStack() as opened:
+            held = f"another process is writing {subject}; wait until that process ends"
+            self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
+            opened.enter_context(lock(path, held))
+            self._size, number, torn = _cut_torn_line(path)
+            self._synced = opened.enter_context(open_regular(synced_file(path), "ab", buffering=0))
+
+            # A torn record does not count: `torn` is 1 if there was one, else 0.
+            self.count = max(number, at_least, _synced_count(path) - torn)
+            """The number of the next record: the count of all records ever written."""
+            if torn:
+                self.sync()  # the torn record must not be counted
+            if header is not None and not self._size:
+                self.append_encoded(dumps(header))
+            self._opened = opened.pop_all()
 
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
-
-        if header is not None and not self._size:
-            try:
-                self.append_encoded(dumps(header))
-            except BaseException:  # noqa: BLE001 - the caller never gets this object to close the file
-                self.close()
-                raise
 
     def append(self, record: object) -> int:
         """Write a record, from any thread; return its offset.
