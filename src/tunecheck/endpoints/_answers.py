@@ -102,9 +102,8 @@ def read_chat(reply: JSON) -> Completion:
 
     choice = first_choice(reply)
     if choice is None:
-        if reply.get("choices"):
-            raise UnreadableReplyError("the reply's choices must be a list of objects, as in OpenAI's chat API")
-        raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}; check the url and the service")
+        problem = f"the reply has no choices{_error_text(reply)}; check the url: choices must be a list of objects"
+        raise UnreadableReplyError(problem)
 
     finish_reason = _finish_reason(choice.get("finish_reason"))
     if finish_reason == "content_filter":

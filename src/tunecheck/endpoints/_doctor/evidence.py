@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -79,9 +78,7 @@ class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, dict[Subject, str]]
 
 
-@functools.cache
-def _servers() -> _ServerFile:
-    return msgspec.convert(tomllib.loads(files(__package__).joinpath("servers.toml").read_text("utf-8")), _ServerFile)
+_SERVERS = msgspec.toml.decode(files(__package__).joinpath("servers.toml").read_bytes(), type=_ServerFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ class Serving:
 
         settings = []
         for name in names:
-            parser, setting = parser_names.get(name, "of the model's family"), _servers().settings[name][subject]
+            parser, setting = parser_names.get(name, "of the model's family"), _SERVERS.settings[name][subject]
             settings.append(f"{name}: {setting.format(parser=parser) if parser else 'no parser for this form'}")
 
         text = "; ".join(settings)
@@ -149,15 +146,15 @@ async def find_serving(endpoint: HttpEndpoint[HttpConfig]) -> Serving:
     serving = functools.partial(Serving, on_azure_ml=azure, context=min(lengths, default=None), models=names)
 
     for owner in (str(card.get("owned_by")) for card in cards):
-        if owner in _servers().owners:
-            return serving(_servers().owners[owner], f"the field owned_by ({owner}) in its list of models")
+        if owner in _SERVERS.owners:
+            return serving(_SERVERS.owners[owner], f"the field owned_by ({owner}) in its list of models")
 
     if "llama.cpp" in headers.get("server", ""):
         return serving("llama.cpp", "its header server")
     if "x-compute-type" in headers:
         return serving("TGI", "its header x-compute-type")
     # By path: the program that has the page, and the keys of the page.
-    pages = [*_servers().pages.items(), ("/version", ["vLLM", "version"])]
+    pages = [*_SERVERS.pages.items(), ("/version", ["vLLM", "version"])]
 
     replies = await asyncio.gather(*(endpoint.look(path) for path, _ in pages))
     for (path, (name, *keys)), reply in zip(pages, replies, strict=True):
