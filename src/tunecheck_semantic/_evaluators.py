@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tunecheck import ConfigurationError, Fault, Metric, MissingExtraError, ReplyError
-from tunecheck.endpoints import DirectCalls, Endpoint, ModelCalls, Usage
+from tunecheck.endpoints import DirectCalls, ModelCalls, Usage
 from tunecheck.evaluators import JudgeLoop, ModelConfig, TextEvaluator, TextPair, finite_number, judge_endpoint
 from tunecheck.plugins import JSON, Verdict
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
@@ -192,6 +192,13 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("embedding_similarity", range=(-1, 1)),)
     primary = "embedding_similarity"
 
+    endpoint: EmbeddingEndpoint | None
+    """The embeddings endpoint; None if the model is local."""
+    concurrency: int
+    """The number of rows at once for an endpoint; not set if the model is local."""
+    call_with: _CallWith
+    """Calls the endpoint through a ModelCalls; not set for a local model, which runs in worker processes instead."""
+
     def __init__(
         self,
         model: str | os.PathLike[str] | None = None,
@@ -223,9 +230,12 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             self._folder = find_model(name)
 
         chat = None if model_config is None else judge_endpoint(model_config)
-        self._embeddings = None if chat is None else EmbeddingEndpoint(chat)
-        if self._embeddings is not None:
-            self._loop = JudgeLoop(self._embeddings.close)
+        self.endpoint = None if chat is None else EmbeddingEndpoint(chat)
+        if self.endpoint is not None:
+            self._loop = JudgeLoop(self.endpoint.close)
+            self.call_with = self._call_with
+            # Enough rows to fill a batch for each concurrent call.
+            self.concurrency = min(_MOST_ROWS, (self.endpoint.concurrency or 1) * EmbeddingEndpoint.most_texts)
 
         # For pickling: `__reduce__` makes the evaluator again from these.
         self._made_of = {"model": name, "model_config": chat, "threshold": threshold, "render_calls": render_calls}
@@ -233,21 +243,10 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
     @property
     def arguments(self) -> dict[str, JSON]:
         """The constructor's arguments, and the digest of the model or the settings that affect its embeddings."""
-        if self._embeddings is not None:
-            return {**super().arguments, "model_config": self._embeddings.answer_settings()}
+        if self.endpoint is not None:
+            return {**super().arguments, "model_config": self.endpoint.answer_settings()}
         assert self._folder is not None
         return {**super().arguments, "model_digest": digest(self._folder)}
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """The embeddings endpoint; None if the model is local."""
-        return self._embeddings
-
-    @property
-    def concurrency(self) -> int | None:
-        """The number of rows at once, enough to fill a batch for each concurrent call; None without an endpoint."""
-        endpoint = self._embeddings
-        return None if endpoint is None else min(_MOST_ROWS, (endpoint.concurrency or 1) * EmbeddingEndpoint.most_texts)
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
         """Return the verdict on one row.
@@ -257,24 +256,14 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             TypeError: a value is not a text, a call or a message.
             EndpointError: a call failed, also after retries.
         """
-        if self._embeddings is None:
+        if self.endpoint is None:
             return super().__call__(response=response, ground_truth=ground_truth)
         return self._loop.run(self._call_with(DirectCalls(), response=response, ground_truth=ground_truth))
 
-    @property
-    def call_with(self) -> _CallWith:
-        """A coroutine function `call_with(calls, response=…, ground_truth=…)` that calls the endpoint through `calls`.
-
-        An evaluator with a local model has no such attribute, because it runs in worker processes instead.
-        """
-        if self._embeddings is None:
-            raise AttributeError("call_with")
-        return self._call_with
-
     async def close(self) -> None:
         """Close the endpoint's connections, here and in the thread of direct calls; a local model has none."""
-        if self._embeddings is not None:
-            await self._embeddings.close()
+        if self.endpoint is not None:
+            await self.endpoint.close()
             await asyncio.to_thread(self._loop.close)
 
     async def _call_with(self, calls: ModelCalls, *, response: object, ground_truth: object) -> Verdict:
@@ -283,8 +272,8 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         Raises:
             ReplyError: an embedding has only zeros, or the two have different lengths.
         """
-        assert self._embeddings is not None
-        endpoint, pair = self._embeddings, self._read(response, ground_truth)
+        assert self.endpoint is not None
+        endpoint, pair = self.endpoint, self._read(response, ground_truth)
         if not isinstance(pair, TextPair):
             return pair
 
