@@ -494,7 +494,7 @@ class RayDriver(ChunkDriver):
             run_id=self.plan.run_id,
             make=self._make,
             facts=self._facts.known(),
-            rates={name: endpoint.rates() for name, endpoint in self._facts.endpoints.items()},
+            rates={name: endpoint.rates for name, endpoint in self._facts.endpoints.items()},
             max_cost=most,
             spent=0.0 if most is None else self.spent(),
             namespace=f"tunecheck-{secrets.token_hex(6)}",

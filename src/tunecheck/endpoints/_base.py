@@ -275,6 +275,7 @@ class Endpoint(UserCalls, ABC):
     `profile`: the model family named by `format`. `tools_as_text`: the prompt describes the tools.
     `facts`: the parameters and formats that the API has refused so far.
     `model_names`: the names of the model or deployment, under which a price file may list it.
+    `rates`: the definition's limits of requests and tokens per minute; None means no limit.
     """
 
     awaited = ("complete", "reply", "reset", "advance")
@@ -291,6 +292,7 @@ class Endpoint(UserCalls, ABC):
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
     model_names: tuple[str, ...] = ()
+    rates: tuple[float | None, float | None] = (None, None)
     sent_back: SentBack = "turn"
     profile: Profile | None = None
     tools_as_text: bool = False
@@ -343,10 +345,6 @@ class Endpoint(UserCalls, ABC):
 
     def allow(self, concurrency: int) -> None:
         """Set the maximum number of concurrent calls, unless the definition sets it."""
-
-    def rates(self) -> tuple[float | None, float | None]:
-        """Return the definition's limits of requests and tokens per minute; None means no limit."""
-        return None, None
 
     def share_limits(self, buckets: SharedLimits) -> None:
         """Use rate-limit buckets that are shared with other processes."""

@@ -148,6 +148,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.price = config.price
         self.sent_back = config.send_reasoning
         self.concurrency = config.limits.concurrency
+        self.rates = (config.limits.requests_per_minute, config.limits.tokens_per_minute)
 
         self._redactor = masking.Redactor()
         extra_headers = secret_headers or {}
@@ -428,10 +429,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if not isinstance(limits, dict) or limits.get("concurrency") is None:
             self.concurrency = concurrency
             self._client.concurrency = concurrency
-
-    def rates(self) -> tuple[float | None, float | None]:
-        """Return the definition's requests and tokens per minute; None means no limit."""
-        return self.config.limits.requests_per_minute, self.config.limits.tokens_per_minute
 
     def share_limits(self, buckets: SharedLimits) -> None:
         self._client.shared_limits = buckets
