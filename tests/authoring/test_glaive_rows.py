@@ -104,7 +104,7 @@ def sample(shared_data: Path) -> Path:
 def test_the_whole_sample_converts_and_no_call_is_dropped(sample: Path, tmp_path: Path) -> None:
     raw = json.loads(sample.read_text("utf-8"))
     report = convert_glaive(sample, tmp_path / "glaive.jsonl")
-    assert (report.conversations, report.unreadable) == (200, [])
+    assert (report.conversations, report.unreadable) == (200, {})
     assert report.calls == report.call_rows == 137
     turns = sum(len(re.findall(r"^ASSISTANT:", item["chat"], re.MULTILINE)) for item in raw)
     assert report.rows == turns == len(rows_in(tmp_path / "glaive.jsonl"))
@@ -155,7 +155,7 @@ def test_the_converted_sample_is_a_data_set_with_defaults(sample: Path, tmp_path
 
 def test_a_conversation_that_cannot_be_read_is_reported_by_number_and_the_others_go_on(tmp_path: Path) -> None:
     report = convert_glaive(source(tmp_path, [GOOD, BAD, 7, GOOD]), tmp_path / "x.jsonl")
-    assert [(item.number, bool(item.reason)) for item in report.unreadable] == [(2, True), (3, True)]
+    assert [(number, bool(reason)) for number, reason in report.unreadable.items()] == [(2, True), (3, True)]
     assert [row["id"] for row in rows_in(tmp_path / "x.jsonl")] == ["glaive-1-1", "glaive-4-1"]
     assert (report.conversations, report.rows, report.calls) == (4, 2, 0)
 
@@ -164,7 +164,7 @@ def test_json_lines_are_read_too_and_a_broken_line_is_one_conversation(tmp_path:
     path = tmp_path / "raw.jsonl"
     path.write_text(f"\ufeff{json.dumps(GOOD)}\n\n{{broken\n{json.dumps(GOOD)}\n")
     report = convert_glaive(path, tmp_path / "x.jsonl")
-    assert [item.number for item in report.unreadable] == [3]
+    assert [*report.unreadable] == [3]
     assert [row["id"] for row in rows_in(tmp_path / "x.jsonl")] == ["glaive-1-1", "glaive-4-1"]
 
 
@@ -201,12 +201,13 @@ def test_an_existing_data_set_is_overwritten_only_when_asked(tmp_path: Path) -> 
     assert len(rows_in(tmp_path / "x.jsonl")) == 1
 
 
-def test_a_sidecar_that_says_something_else_is_kept_unless_asked(tmp_path: Path) -> None:
+def test_a_sidecar_that_says_something_else_is_kept(tmp_path: Path) -> None:
     raw, out = source(tmp_path, [GOOD]), tmp_path / "x.jsonl"
     out.with_suffix(".yaml").write_text("evaluators: [bleu]\n")
     assert convert_glaive(raw, out).sidecar_kept
     assert open_dataset(out).defaults.evaluators == ["bleu"]
-    assert not convert_glaive(raw, out, overwrite=True, overwrite_defaults=True).sidecar_kept
+    out.with_suffix(".yaml").unlink()
+    convert_glaive(raw, out, overwrite=True)
     assert open_dataset(out).defaults.evaluators == ["function_call_match", "argument_match", "match"]
     assert not convert_glaive(raw, out, overwrite=True).sidecar_kept
 

@@ -208,8 +208,8 @@ def _print_conversion(report: datasets.ConversionReport, form: datasets.Form) ->
     calls = f", {report.call_rows:,} with {plural(report.calls, 'function call')}" if report.calls else ""
     print(f"{read}: {plural(report.rows, 'row')}{calls}")
 
-    for unreadable in report.unreadable[:_MOST_SHOWN]:
-        print(f"  left out number {unreadable.number}: {clean(unreadable.reason)}")
+    for number, reason in [*report.unreadable.items()][:_MOST_SHOWN]:
+        print(f"  left out number {number}: {clean(reason)}")
     if left_out > _MOST_SHOWN:
         print(f"  and {left_out - _MOST_SHOWN:,} more")
 

@@ -21,19 +21,12 @@ from tunecheck.datasets._sources import JsonArraySource, json_source, kind, side
 from tunecheck.datasets._training import ConversationError, Form, own_keys
 
 
-@dataclass(frozen=True)
-class UnreadableConversation:
-    """A conversation that was left out: its number in the source (its line in a JSON Lines file), and the reason."""
-
-    number: int
-    reason: str
-
-
 @dataclass
 class ConversionReport:
     """The result of a conversion.
 
-    `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `sidecar_kept`: a
+    `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `unreadable` has
+    the reason of each conversation that was left out, by its number (its line in a JSON Lines file). `sidecar_kept`: a
     different sidecar existed and was not changed.
     """
 
@@ -45,17 +38,14 @@ class ConversionReport:
     rows: int = 0
     calls: int = 0
     call_rows: int = 0
-    unreadable: list[UnreadableConversation] = field(default_factory=list)
+    unreadable: dict[int, str] = field(default_factory=dict)
 
 
-def convert(
-    source: Path, form: Form, out: Path, *, overwrite: bool = False, overwrite_defaults: bool = False
-) -> ConversionReport:
+def convert(source: Path, form: Form, out: Path, *, overwrite: bool = False) -> ConversionReport:
     """Convert the conversations in `source` (a JSON array, JSON Lines, Parquet) to rows in `out` (JSON Lines).
 
     A conversation that cannot be converted is left out and reported. `out` appears only when it is complete. The
-    sidecar `<out>.yaml` and the form's own files are written, too. An existing sidecar with other content is kept,
-    unless `overwrite_defaults` is set.
+    sidecar `<out>.yaml` and the form's own files are written, too. An existing sidecar with other content is kept.
 
     Raises:
         ConfigurationError: `out` has another suffix, is the source or cannot be written; or `out` or one of the form's
@@ -73,7 +63,7 @@ def convert(
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as temporary:
             _write_rows(report, form, temporary)
-            _write_sidecar(report, form, overwrite=overwrite_defaults)
+            _write_sidecar(report, form)
             for name, text in form.files.items():
                 Path(name).parent.mkdir(exist_ok=True)
                 write_file(Path(name), text.encode())
@@ -113,7 +103,7 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
                 # All rows are written as text first, so that a conversation is converted as a whole or not at all.
                 lines = [dumps_line(row) for row in rows]
             except (ConversationError, TypeError) as error:  # TypeError: nested too deeply to be written
-                report.unreadable.append(UnreadableConversation(number, str(error)))
+                report.unreadable[number] = str(error)
                 continue
 
             # A row expects calls if its answer is {"tool_uses": [one or more]}.
@@ -129,9 +119,10 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
         raise DataError(f"{report.source} has no conversations to convert: give a training file")
 
     if not report.rows and report.unreadable:
-        first, hint = report.unreadable[0], _other_form_hint(report.source, form)
+        number, reason = next(iter(report.unreadable.items()))
+        hint = _other_form_hint(report.source, form)
         problem = f"none of {report.conversations} conversations can be converted"
-        raise DataError(f"{report.source}: {problem} (conversation {first.number}: {first.reason}){hint}")
+        raise DataError(f"{report.source}: {problem} (conversation {number}: {reason}){hint}")
 
 
 def _other_form_hint(path: Path, form: Form) -> str:
@@ -163,16 +154,16 @@ def _parsed(line: bytes) -> JSON:
         raise ConversationError(f"the line is not JSON: {error}") from None
 
 
-def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:
+def _write_sidecar(report: ConversionReport, form: Form) -> None:
     """Write the form's defaults to the result's YAML file.
 
-    Unless `overwrite` is set, keep an existing file with other content and set `sidecar_kept` in the report.
+    Keep an existing file with other content and set `sidecar_kept` in the report.
     """
     unit = "assistant turn" if form.unit == "conversation" else form.unit
     text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row per {unit}.")
 
     path = report.sidecar
-    if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
+    if path.exists() and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True
         return
     write_file(path, text.encode())

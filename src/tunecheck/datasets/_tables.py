@@ -223,12 +223,6 @@ def _object_to_json(value: object) -> object:
         return format(value, "f") if value.is_finite() else None
     if isinstance(value, UUID):
         return str(value)
-
-    return _numpy_to_json(value)
-
-
-def _numpy_to_json(value: object) -> object:
-    """Return a numpy value as plain JSON: a scalar as its Python value, an array as a list; other values unchanged."""
     if type(value).__name__ == "datetime64":
         return None if str(value) == "NaT" else str(value)
 
