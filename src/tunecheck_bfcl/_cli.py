@@ -64,7 +64,7 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
     outcome = run_bfcl(
         _target(options, data, trust),
         categories=options.categories,
-        ids=_ids(options.ids),
+        ids=[] if options.ids is None else cli.parse_names(options.ids, "--ids"),
         limit=options.limit,
         names=_names(options),
         data=data,
@@ -74,18 +74,6 @@ def run(options: BfclRunOptions, invocation: cli.Invocation) -> int:
 
     invocation.finished = str(outcome.result.run_dir)
     return _report_run(options, outcome)
-
-
-def _ids(option: str | None) -> list[str]:
-    """Return the comma-separated ids of --ids, or an empty list if the option is not given.
-
-    Raises:
-        ConfigurationError: the option is given without any id.
-    """
-    ids = [text.strip() for text in (option or "").split(",") if text.strip()]
-    if option is not None and not ids:  # an empty list must not select all rows
-        raise ConfigurationError("--ids is an empty list; give ids such as multi_turn_base_0")
-    return ids
 
 
 def _names(options: cli.NamesOptions) -> Names:

@@ -31,6 +31,7 @@ from ._options import (
     command as command,
     flag as flag,
     option as option,
+    parse_names as parse_names,
 )
 from ._running import (
     SIMULATED as SIMULATED,

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, DataError, raise_as
-from tunecheck._json import JSON, dumps_line, loads
+from tunecheck._json import JSON, dumps_line, value_of
 from tunecheck.datasets._reading import SUFFIXES, file_source, locate, training_form
-from tunecheck.datasets._sources import JsonArraySource, json_source, kind, sidecar_path, sidecar_text
+from tunecheck.datasets._sources import JsonArraySource, json_source, sidecar_path, sidecar_text
 from tunecheck.datasets._training import ConversationError, Form, own_keys
 
 
@@ -96,9 +96,9 @@ def _write_rows(report: ConversionReport, form: Form, path: Path) -> None:
             report.conversations += 1
             try:
                 if isinstance(conversation, bytes):
-                    conversation = _parsed(conversation)
+                    conversation = value_of(conversation)
                 if not isinstance(conversation, dict):
-                    raise ConversationError(f"the conversation must be an object, not {kind(conversation)}")
+                    raise ConversationError("the conversation must be a JSON object")
                 rows = form.rows(conversation, number)
                 # All rows are written as text first, so that a conversation is converted as a whole or not at all.
                 lines = [dumps_line(row) for row in rows]
@@ -144,14 +144,6 @@ def _conversations(path: Path) -> Iterator[tuple[int, JSON | bytes]]:
     if isinstance(source, JsonArraySource):
         return iter(enumerate(source.items(), 1))
     return ((number, line) for number, line in enumerate(source.lines(), 1) if line.strip())
-
-
-def _parsed(line: bytes) -> JSON:
-    """Return the value of a line, or raise ConversationError if it is not JSON."""
-    try:
-        return loads(line)
-    except ValueError as error:
-        raise ConversationError(f"the line is not JSON: {error}") from None
 
 
 def _write_sidecar(report: ConversionReport, form: Form) -> None:

@@ -386,9 +386,9 @@ def training_form(source: Source) -> Form | None:
     # The converters are imported only if a column of a training file is there.
     if not first or _TRAINING.isdisjoint(first[0]):
         return None
-    from tunecheck.datasets._training import form_of
+    from tunecheck.datasets._training import forms
 
-    return form_of(first[0])
+    return next((form for form in forms().values() if form.fits(first[0])), None)
 
 
 def _call_loader(name: str, argument: str) -> object:

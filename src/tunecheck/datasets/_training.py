@@ -464,11 +464,6 @@ def forms() -> dict[str, Form]:
     return {form.name: form for form in found if isinstance(form, Form)}
 
 
-def form_of(record: Record) -> Form | None:
-    """Return the form that recognises this record as the first of its file; None if no form does."""
-    return next((form for form in forms().values() if form.fits(record)), None)
-
-
 def own_keys(file: FileSource, record: Record) -> Record:
     """Return the record without the null keys that Parquet adds, because those would become arguments of calls."""
     return object_or_empty(without_nulls(record)) if isinstance(file, ParquetSource) else record
