@@ -104,7 +104,7 @@ def _run_prepared(prepared: prepared_run.PreparedRun, invocation: Invocation) ->
     if options.junit is not None:
         write_output(options.junit, views.junit(run_view(page), page.seconds))
     if options.markdown is not None:
-        write_output(options.markdown, views.markdown(run_view(page, intervals_of(result.run_dir))))
+        write_output(options.markdown, views.markdown(run_view(page)))
 
     return replace(page, additions=[_addition(origin, finish, Run(result.run_dir)) for origin, finish in after])
 
@@ -191,6 +191,7 @@ def _run_page(prepared: prepared_run.PreparedRun, result: EvaluationResult, begu
         notes=[*result.notes, *prepared.remarks(), *gate_notes],
         judges=judges,
         seconds=time.monotonic() - begun,
+        intervals={} if prepared.options.markdown is None else intervals_of(result.run_dir),
     )
 
 

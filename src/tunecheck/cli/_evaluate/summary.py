@@ -5,7 +5,7 @@
 | view | for | content |
 |---|---|---|
 | `short_view()` | a run on the terminal | gates' verdict, three sentences, a table, groups, gates, one line of facts |
-| `short_view(details=True)` | the same with `--details` | the three sentences and the whole page |
+| `short_view()` | the same with `--details` | the three sentences and the whole page |
 | `side_by_side()` | several runs (`--endpoint a,b`) | three sentences, one table with a column per run |
 | `run_view()` | `--markdown` and `--junit` | the whole page, and for JUnit a check per gate |
 
@@ -71,6 +71,8 @@ class RunPage:
     """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
+    intervals: Mapping[str, str] = field(default_factory=dict)
+    """The intervals of evaluators' main figures as text, for `--markdown`."""
     additions: Sequence[Addition] = ()
     """The results of plug-ins' options."""
 
@@ -111,13 +113,12 @@ class RunPage:
         return stopped_text(self.result.decision)
 
 
-def run_view(page: RunPage, intervals: Mapping[str, str] | None = None) -> views.View:
-    """Return the view of a run's page; `intervals` are shown after the evaluators' main figures."""
+def run_view(page: RunPage) -> views.View:
+    """Return the view of a run's page."""
     end = end_of(page.gates, page.options.undecided) if page.gates else None
     title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
 
-    parts = [*_parts(page, intervals)]
-    return views.View(title, parts, [clean(note) for note in page.notes], [*_checks(page)], _facts(page))
+    return views.View(title, [*_parts(page)], [clean(note) for note in page.notes], [*_checks(page)], _facts(page))
 
 
 def short_view(page: RunPage) -> views.View:
@@ -128,7 +129,7 @@ def short_view(page: RunPage) -> views.View:
     sentences = views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
 
     if page.options.details:
-        return views.View(page.name, [sentences, *_parts(page, None)], [*map(clean, page.notes)])
+        return views.View(page.name, [sentences, *_parts(page)], [*map(clean, page.notes)])
 
     gates = [_gates(page.gates)] if page.gates else []
     costs = {name: cost_text(usage) for name, usage in page.result.usage.items() if isinstance(usage, dict)}
@@ -255,13 +256,10 @@ def intervals_of(run: Path) -> dict[str, str]:
     return intervals
 
 
-def _parts(page: RunPage, intervals: Mapping[str, str] | None) -> Iterator[views.Part]:
-    """Yield the parts of a run's whole page, from its name to its files.
-
-    `intervals` has the text of each evaluator's interval by name; None shows none.
-    """
+def _parts(page: RunPage) -> Iterator[views.Part]:
+    """Yield the parts of a run's whole page, from its name to its files."""
     yield _header(page)
-    yield _main_table(page, intervals)
+    yield _main_table(page)
     yield from _group_tables(page)
 
     failed = failures_table(page.failures, page.result.row_count)
@@ -295,10 +293,10 @@ def _header(page: RunPage) -> views.Text:
     return views.Text(lines)
 
 
-def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Table:
+def _main_table(page: RunPage) -> views.Table:
     """Return the table of evaluators' figures: over all rows, and by kind of row if there are several.
 
-    `intervals` has the text of each evaluator's interval by name. A column shows them next to the main figures.
+    If the page has intervals, a column shows them next to the main figures.
     """
     kinds = dict(sorted(page.result.by_group.get("row_kind", {}).items(), reverse=True))  # calls before answers
     if len(kinds) == 1:  # a single kind's column would equal the column of all rows
@@ -317,11 +315,11 @@ def _main_table(page: RunPage, intervals: Mapping[str, str] | None) -> views.Tab
                 others.insert(0, _line(judge.corrected_label, [corrected_text(judge.corrected)], "dim"))
 
         # The interval stands between the figure of all rows and those of the kinds.
-        if intervals is not None:
+        if page.intervals:
             for line in (main, *others):
-                line.insert(2, intervals.get(name, "–") if line is main else "")
+                line.insert(2, page.intervals.get(name, "–") if line is main else "")
         rows += [main, *others]
-    if intervals is not None:
+    if page.intervals:
         heads.insert(1, "95% interval")
     return views.Table(["", *heads], rows)
 
