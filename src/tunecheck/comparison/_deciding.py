@@ -187,11 +187,9 @@ def _tests(
     names = settings.named or [gated_primary(base, evaluators, primary or base.opened.primary)]
 
     # The base stands for both runs: the new run has no columns before it has rows.
-    for chosen in choose_metrics(base, base, names)[0]:
-        if not chosen.tested:
-            continue
+    chosen_metrics, _ = choose_metrics(base, base, names)
+    for chosen in (metric for metric in chosen_metrics if metric.tested):
         name, margin = chosen.name, settings.margin
-
         if chosen.key not in base.columns:
             raise ConfigurationError(f"{name} covers a slice and cannot stop a run early: name a metric of all rows")
         if chosen.evaluator not in evaluators:

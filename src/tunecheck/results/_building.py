@@ -122,7 +122,6 @@ class TableBuilder:
         self._declared = opened.declared or {}
         # Longest first: `a.b` is tried before `a` for the key `a.b.score` (see `_split`).
         self._evaluator_names = sorted(self._declared, key=len, reverse=True)
-        self._answer_keys = [f"inputs.{name}" for name in answers]
         self._not_content = answers | {TRIAL, SOURCE_ID}
 
         # The keys of all rows so far, and the decoder for rows with these keys.
@@ -130,9 +129,8 @@ class TableBuilder:
         self._decoder_keys: tuple[Sequence[str], Collection[str]] = (), ()
         self._decoder: msgspec.json.Decoder[msgspec.Struct] | None = None
 
-        # One part per evaluator, and the keys of errors of any stage.
         self._parts: dict[str, EvaluatorPart] = {}
-        self._error_keys: list[str] = []
+        """One part per evaluator."""
 
         # Columns whose labels the table needs, by row: for groups, clusters and slices.
         label_columns = [*opened.groups, *filter(None, [opened.cluster if self._cluster is None else self._cluster])]
@@ -276,15 +274,13 @@ class TableBuilder:
     # -- columns
 
     def _add_keys(self, keys: Iterable[str]) -> None:
-        """Add the new keys of rows, each by its role: an error, an input (at most 1,000), or an evaluator's output."""
+        """Add the new keys of rows, each by its role: an input (at most 1,000), or an evaluator's output."""
         output_keys: dict[str, list[str]] = {}
         for key in keys:
             # `inputs.domain` is the input `domain`; `row_id` has no role.
             role, _, name = key.partition(".")
-            if role == "error":
-                self._error_keys.append(key)
             # An input may be a cluster's column, a slice, or neither: answers and marks of trials are no content.
-            elif role == "inputs" and len(self._input_names) < _MOST_INPUTS:
+            if role == "inputs" and len(self._input_names) < _MOST_INPUTS:
                 self._input_names[name] = None
                 # Unless the user chose a column for clusters, any column with such a name may become it.
                 may_cluster = self._cluster is None and tables.may_cluster(name)
@@ -333,7 +329,8 @@ class TableBuilder:
     def _add_block(self, columns: Columns, count: int) -> None:
         """Add a block of `count` rows to the table: verdicts, labels, latencies, ids, contents, causes and counts."""
         # A row counts as an error once, even if several stages or evaluators have an error on it.
-        failed = {place for key in self._error_keys for place, cell in enumerate(columns[key]) if cell is not UNSET}
+        errors = [cells for key, cells in columns.items() if key.startswith("error.")]
+        failed = {place for cells in errors for place, cell in enumerate(cells) if cell is not UNSET}
         for part in self._parts.values():
             states = part.add_block(columns, count, self._rows)
             if tables.State.ERROR in states:
@@ -400,9 +397,8 @@ class TableBuilder:
         """
         absent: Cells = [UNSET] * count
         is_recorded = [cell is not UNSET for cell in columns.get("row_id", absent)]
-        for key in self._answer_keys:
-            if key in columns:
-                is_recorded = [keep and cell is UNSET for keep, cell in zip(is_recorded, columns[key], strict=True)]
+        for key in {f"inputs.{name}" for name in self._answers} & columns.keys():
+            is_recorded = [keep and cell is UNSET for keep, cell in zip(is_recorded, columns[key], strict=True)]
 
         recorded = [cell if isinstance(cell, str) else "" for cell in columns.get("row_fingerprint", absent)]
         if all(is_recorded):
