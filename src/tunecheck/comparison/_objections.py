@@ -209,13 +209,15 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             yield Objection("calls_reading_changed", text, "undecided")
 
     def _change_objection(self, name: str, change: Objection, *, is_primary: bool) -> Objection:
-        """Return the objection to a changed evaluator, with its effect."""
+        """Return the objection to a changed evaluator; it has an effect only if the evaluator is a primary one."""
+        text = f"{clean(name, 60)} {clean(change.text, 300)}"
+        if not is_primary:
+            return Objection("evaluator_changed", text)
+
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         # The user may accept a changed evaluator, but not that two judges gave the verdicts.
         is_accepted = self.pair.settings.allow_changed_evaluator and change.code != "judge_changed"
-        if not is_primary or is_accepted or change.code == "evaluator_unknown":
-            effect = "none"
-        return Objection(change.code, f"{clean(name, 60)} {clean(change.text, 300)}", effect)
+        return Objection(change.code, text, "none" if is_accepted or change.code == "evaluator_unknown" else effect)
 
     # -- metrics, slices and causes that got worse
 
