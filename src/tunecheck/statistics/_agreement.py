@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from tunecheck.statistics._estimates import Flags, Floats, as_floats, estimate_mean, is_constant
+from tunecheck.statistics._estimates import Codes, Flags, Floats, as_floats, estimate_mean, is_constant
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
 
 
@@ -82,11 +81,11 @@ class Agreement:
             return Kappa(None, None, None, None, f"not defined: both raters give every row {next(iter(self.first))!r}")
 
         weights = numpy.array([first == second for first, second in self.counts], dtype=float)
-        # The share of rows on which the other rater chose the class.
-        first_weights = numpy.array([self.second[first] for first, _ in self.counts]) / self.total
-        second_weights = numpy.array([self.first[second] for _, second in self.counts]) / self.total
+        # The number of rows on which the other rater chose the class.
+        first_sums = numpy.array([self.second[first] for first, _ in self.counts])
+        second_sums = numpy.array([self.first[second] for _, second in self.counts])
 
-        kappa = _kappa(weights, first_weights, second_weights, numpy.array([*self.counts.values()]), confidence)
+        kappa = _kappa(weights, first_sums, second_sums, numpy.array([*self.counts.values()]), confidence)
         return replace(kappa, remark=self._one_class() or kappa.remark)
 
     def _one_class(self) -> str | None:
@@ -98,23 +97,23 @@ class Agreement:
 
 
 def _kappa(
-    weights: Floats, first_weights: Floats, second_weights: Floats, counts: NDArray[numpy.int64], confidence: float
+    weights: Floats, first_sums: Floats | Codes, second_sums: Floats | Codes, counts: Codes, confidence: float
 ) -> Kappa:
     """Return weighted kappa and its asymptotic interval, limited to -1 and 1.
 
     `counts` has the number of rows with each pair of classes or scores, and `weights` how far they agree, from 0 to 1.
-    `first_weights` has the mean weight of the first rater's class against all classes of the second rater, and
-    `second_weights` the reverse.
+    `first_sums` has the sum of the weights of the first rater's class against the second rater's classes of all rows,
+    and `second_sums` the reverse.
 
     The variance is the form that does not assume a kappa of 0: Fleiss, Cohen and Everitt, "Large sample standard errors
     of kappa and weighted kappa", Psychological Bulletin 72 (1969), 323-327.
     """
     total = int(counts.sum())
-    expected = float(counts @ first_weights) / total
+    expected = float(counts @ first_sums) / total**2
     value = (float(counts @ weights) / total - expected) / (1 - expected)
 
     rest = 1 - value
-    squares = float(counts @ (weights - (first_weights + second_weights) * rest) ** 2) / total
+    squares = float(counts @ (weights - (first_sums + second_sums) / total * rest) ** 2) / total
     spread = squares - (value - expected * rest) ** 2
     # The spread is 0 for full agreement and at some other extremes, but for rounding errors.
     if spread < _ROUNDING:
@@ -179,7 +178,8 @@ def weighted_kappa(first: Floats, second: Floats, confidence: float = CONFIDENCE
     # The mean weight of each score against all scores of the other rater.
     first_weights = 1 - (first**2 - 2 * first * second.mean() + (second**2).mean()) / scale
     second_weights = 1 - (second**2 - 2 * second * first.mean() + (first**2).mean()) / scale
-    return _kappa(weights, first_weights, second_weights, numpy.ones(len(first), dtype=int), confidence)
+    counts = numpy.ones(len(first), dtype=numpy.int64)
+    return _kappa(weights, first_weights * len(first), second_weights * len(first), counts, confidence)
 
 
 def correlation(first: Floats, second: Floats, confidence: float = CONFIDENCE) -> Estimate:
