@@ -178,6 +178,8 @@ def measure(
     if decided is not None:
         paired = _with_early_decision(paired, decided)
 
+    # How many pairs have a number in one run only.
+    alone = (int(numpy.count_nonzero(~numpy.isnan(values) & ~both)) for values in (sides.base, sides.new))
     result = MetricComparison(
         **asdict(chosen),
         kind=sides.kind,
@@ -187,7 +189,7 @@ def measure(
         difference=paired.difference,
         base_rows=Counts(*base.evaluators[chosen.evaluator].counts()),
         new_rows=Counts(*new.evaluators[chosen.evaluator].counts()),
-        one_sided=OneSided(_count_alone(sides.base, both), _count_alone(sides.new, both)),
+        one_sided=OneSided(*alone),
         b=paired.b,
         c=paired.c,
         moved=bool((sides.base[both] != sides.new[both]).any()),
@@ -212,11 +214,6 @@ def measure(
         smallest_difference=smallest_difference(paired),
         non_inferiority=within_margin,
     )
-
-
-def _count_alone(values: Floats, both: Mask) -> int:
-    """Return how many pairs have a number in this run only; `both` masks the pairs with a number in both runs."""
-    return int(numpy.count_nonzero(~numpy.isnan(values) & ~both))
 
 
 def compare_pairs(sides: PairedValues, mask: Mask, settings: ComparisonSettings, *, draws: int = RESAMPLES) -> Paired:

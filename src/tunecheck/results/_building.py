@@ -542,34 +542,29 @@ class EvaluatorPart(tables.EvaluatorColumns):
 
         for key in added:
             # `metric` is the key itself unless the key ends in `_result`.
-            metric = key.removesuffix("_result")
-            if metric and metric != key:
-                column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), metrics)
-                if column is not None:
-                    # `passes` names the column with the verdicts: here this column itself.
-                    column.passes = column.name
-                    self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
-            # A key that repeats another gets no column: `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`. A
-            # column that the run does not describe is binary until a value other than 0 and 1 makes it a score.
-            elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _repeats_another(key, known):
+            metric = key.removesuffix("_result") or key
+            # A key that repeats another gets no column: `f1_score` repeats `f1`, and `f1_passed` repeats `f1_result`.
+            if metric == key and (key.endswith((*_LEFT_OUT, *_SAMPLES)) or _repeats_another(key, known)):
+                continue
+            if len(self.columns) >= _MOST_COLUMNS:
+                self.left_out += 1
+            elif metric == key:
+                # A column that the run does not describe is binary until a value other than 0 and 1 makes it a score.
                 entry = self.entry.metric(key) or MetricEntry(key, "binary")
-                column = self._column(key, key, entry, metrics)
-                if column is not None:
-                    self.numbers.append((prefix + key, column))
+                self.numbers.append((prefix + key, self._column(key, key, entry, metrics)))
+            else:
+                column = self._column(f"{metric}_passed", metric, MetricEntry(metric, "binary"), metrics)
+                # `passes` names the column with the verdicts: here this column itself.
+                column.passes = column.name
+                self.verdicts.append((prefix + key, f"{prefix}{metric}_reason", column))
 
-    def _column(self, key: str, metric: str, entry: MetricEntry, metrics: MetricColumns) -> tables.MetricColumn | None:
+    def _column(self, key: str, metric: str, entry: MetricEntry, metrics: MetricColumns) -> tables.MetricColumn:
         """Return the column of a key; add it to `metrics` if it is new.
 
-        `metric` is the name from which the keys of its verdicts are formed, and `entry` its description. Return None,
-        and count the key as left out, if the evaluator already has 300 columns.
+        `metric` is the name from which the keys of its verdicts are formed, and `entry` its description.
         """
         # In the name of a metric, brackets would be read as a slice.
         name = f"{self.name}.{key.replace('[', '(').replace(']', ')')}"
-
-        if name not in metrics and len(self.columns) >= _MOST_COLUMNS:
-            self.left_out += 1
-            return None
-
         if name not in metrics:
             about = (_KINDS.get(entry.kind, "score"), entry.higher_is_better, entry.bounds)
             metrics[name] = tables.MetricColumn(name, self.name, metric, *about)

@@ -21,6 +21,7 @@ from typing import Self
 
 import msgspec
 import numpy
+from msgspec.structs import replace
 
 from tunecheck.statistics._estimates import Flags, Floats
 from tunecheck.statistics._results import CONFIDENCE, Estimate, Proportion, Result, normal_quantile, wilson
@@ -454,10 +455,9 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     Example: a judge with a gain of 0.7 shows a difference of 7 points. The corrected difference is 10 points. If the
     gain's interval contains 0, the difference's interval is −100 to 100 points.
     """
-    method, n, confidence, clusters = difference.method, difference.n, difference.confidence, difference.clusters
     if difference.value is None or labelled.problem is not None:
         remark = difference.remark if difference.value is None else labelled.problem
-        return Estimate(None, None, None, n, confidence, method, None, clusters, remark)
+        return replace(difference, value=None, low=None, high=None, standard_error=None, remark=remark)
 
     value, gain = difference.value, labelled.gain
     error = None if difference.standard_error is None else difference.standard_error / gain
@@ -465,10 +465,10 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
     corrected = min(1.0, max(-1.0, value / gain))
 
     if difference.low is None or difference.high is None:
-        return Estimate(corrected, None, None, n, confidence, method, error, clusters, difference.remark)
+        return replace(difference, value=corrected, low=None, high=None, standard_error=error)
 
     low, high = -1.0, 1.0
-    least_gain, most_gain = _gain_interval(labelled, confidence)
+    least_gain, most_gain = _gain_interval(labelled, difference.confidence)
     # If the gain may be 0, the true difference may be of any size.
     if least_gain > 0:
         # A smaller gain moves the corrected difference away from 0.
@@ -477,7 +477,7 @@ def corrected_difference(difference: Estimate, labelled: LabelCounts) -> Estimat
         low = max(-1.0, _ratio_end(value, difference.low, gain, gain_for_low, -1))
         high = min(1.0, _ratio_end(value, difference.high, gain, gain_for_high, 1))
 
-    return Estimate(corrected, low, high, n, confidence, method, error, clusters, difference.remark)
+    return replace(difference, value=corrected, low=low, high=high, standard_error=error)
 
 
 def _gain_interval(labelled: LabelCounts, confidence: float) -> tuple[float, float]:
