@@ -6,11 +6,12 @@ Other kinds are scores with three decimals, without a unit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import cause_named
-from tunecheck._files import EarlyStop
+from tunecheck._files import DecidedMetric, EarlyStop
 from tunecheck._messages import plural
 from tunecheck.results import Kind, RunInfo, number_text
 from tunecheck.runs._store import given_name, stopped_text
@@ -57,7 +58,7 @@ def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> st
     return f"{sign}{size}" + (" points" if unit and kind == "binary" else "")
 
 
-def interval_text(kind: Kind, estimate: Estimate) -> str:
+def interval_text(kind: Kind, estimate: Estimate | DecidedMetric) -> str:
     """Format the interval of a difference, as `−8.1 to −1.3`; a missing one as `–`."""
     if estimate.low is None or estimate.high is None:
         return NOTHING
@@ -136,11 +137,9 @@ def sentences_of(decision: EarlyStop, resuming: str) -> Iterator[str]:
     yield f"{stopped_text(decision)}, in random order (seed {decision.seed}); {rest}"
 
     for metric in decision.metrics:
-        level = decision.confidence
-        # The recorded figures as an estimate, so that they read like those of a comparison. Its method is not shown.
-        estimate = Estimate(metric.difference, metric.low, metric.high, metric.pairs, level, "valid at any stopping")
+        level = f"{100 * decision.confidence:.3g}%"
         base, new = (value_text(metric.kind, side) for side in (metric.base, metric.new))
-        interval = f"{interval_text(metric.kind, estimate)}: {100 * level:.3g}% interval, valid for any early stop"
+        interval = f"{interval_text(metric.kind, metric)}: {level} interval, valid for any early stop"
         yield f"{metric.name}: {base} → {new}, {difference_text(metric.kind, metric.difference)} ({interval})"
 
 
@@ -197,13 +196,11 @@ def head_of(decision: results.Decision, *, chosen: bool = True) -> str:
     `chosen` is False for a decision that is not the one to act on. It is described, as `b should not replace a`.
     """
     names = short_names([decision.candidate, decision.base])
-    heads = _CHOICES if chosen else _OTHER_CHOICES
+    heads, choice = _CHOICES if chosen else _OTHER_CHOICES, str(decision.decision)
     # An undecided comparison without an estimate has no pair of verdicts, or different judges: the head says so.
-    has_rows = decision.decision != "undecided" or decision.difference[1] is not None
-
-    return heads[decision.decision if has_rows else "no rows"].format(
-        new=names[decision.candidate], base=names[decision.base]
-    )
+    if choice == "undecided" and decision.difference[1] is None:
+        choice = "no rows"
+    return heads[choice].format(new=names[decision.candidate], base=names[decision.base])
 
 
 _CHOICES: Mapping[str, str] = {
@@ -281,9 +278,5 @@ def sparkline(values: Sequence[Estimate]) -> str:
 
     # The scale includes the ends of the intervals, so changes within them are small steps.
     low, high = min(bounds), max(bounds)
-    return "".join(" " if run.value is None else _BARS[_height(run.value, low, high)] for run in values)
-
-
-def _height(value: float, low: float, high: float) -> int:
-    """Return the index of the bar for a value between `low` and `high`; the middle one if both are equal."""
-    return 3 if high == low else round((value - low) / (high - low) * (len(_BARS) - 1))
+    step = (high - low) / (len(_BARS) - 1) or math.inf
+    return "".join(" " if run.value is None else _BARS[round((run.value - low) / step)] for run in values)
