@@ -36,7 +36,9 @@ class Tally:
     near: int = 0
 
     def add(self, truth: Floats, verdicts: Floats) -> None:
-        standings = multiple_comparisons_with_the_best(verdicts, verdicts=True)
+        standings = multiple_comparisons_with_the_best(
+            verdicts, None, verdicts=True, higher_is_better=True, confidence=0.95, seed=0
+        )
         shipped = max(range(len(truth)), key=lambda run: (verdicts[:, run].mean(), run))
         best = int(truth.argmax())
         self.families += 1

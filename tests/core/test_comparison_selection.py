@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -12,7 +13,7 @@ from tests.comparison_parts import declares, passes, scores
 
 from tunecheck import ConfigurationError, Decision, Selection, compare, select
 from tunecheck.comparison import selection_view
-from tunecheck.statistics import expected_optimism, multiple_comparisons_with_the_best
+from tunecheck.statistics import Codes, Floats, expected_optimism, multiple_comparisons_with_the_best
 from tunecheck.views import Words, markdown
 
 
@@ -257,11 +258,17 @@ def test_the_best_of_several_runs_is_shown_with_its_expected_optimism(tmp_path: 
     assert select(*runs[:2]).optimism is None
 
 
+def standings(scores: Floats, clusters: Codes | None = None) -> Any:
+    return multiple_comparisons_with_the_best(
+        scores, clusters, verdicts=False, higher_is_better=True, confidence=0.95, seed=0
+    )
+
+
 def test_two_runs_are_told_apart_as_by_a_one_sided_t_test() -> None:
     random = numpy.random.default_rng(1)
     base = random.normal(0, 1, 40)
     change = random.normal(0.2, 0.5, 40)
-    found = multiple_comparisons_with_the_best(numpy.column_stack([base, base + change]), confidence=0.95)
+    found = standings(numpy.column_stack([base, base + change]))
     # Student's t of 39 degrees at 0.95 is 1.6849 (tables).
     reach = 1.6849 * change.std(ddof=1) / 40**0.5
     assert found[1].high == pytest.approx(change.mean() + reach, rel=0.02)
@@ -271,8 +278,8 @@ def test_rows_of_one_cluster_say_no_more_than_one_row() -> None:
     random = numpy.random.default_rng(2)
     once = random.normal(0, 1, (30, 3))
     labels = numpy.repeat(numpy.arange(30), 5)
-    alone = multiple_comparisons_with_the_best(once)
-    repeated = multiple_comparisons_with_the_best(numpy.repeat(once, 5, axis=0), labels)
+    alone = standings(once)
+    repeated = standings(numpy.repeat(once, 5, axis=0), labels)
     for one, other in zip(alone, repeated, strict=True):
         assert [one.low, one.high] == pytest.approx([other.low, other.high])
 

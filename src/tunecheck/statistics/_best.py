@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from tunecheck.statistics._estimates import Codes, Floats, as_clusters
-from tunecheck.statistics._results import CONFIDENCE, Result, normal_quantile
+from tunecheck.statistics._results import Result, normal_quantile
 
 # Draws of all means for the critical values. At 95%, 1,000 of 20,000 draws lie beyond the quantile.
 DRAWS = 20_000
@@ -33,13 +33,7 @@ class Standing(Result, frozen=True):
 
 
 def multiple_comparisons_with_the_best(
-    scores: Floats,
-    clusters: Codes | None = None,
-    *,
-    verdicts: bool = False,
-    higher_is_better: bool = True,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
+    scores: Floats, clusters: Codes | None, *, verdicts: bool, higher_is_better: bool, confidence: float, seed: int
 ) -> list[Standing]:
     """Return each run's difference from the best of the others; all intervals hold at once with this confidence.
 
