@@ -36,7 +36,7 @@ def test_clusters_may_lie_across_parts() -> None:
     base, new = numpy.tile(once, 2)
     together = paired_weighted(base, new, parts, [0.5, 0.5], labels)
     alone = paired_weighted(once[0], once[1], numpy.zeros(100, dtype=numpy.int64), [1.0])
-    assert together.clusters == 100
+    assert together.difference.clusters == 100
     assert together.difference.standard_error == pytest.approx(alone.difference.standard_error)
 
 

@@ -107,7 +107,7 @@ def test_flipping_clusters_counted_by_hand() -> None:
     # Conversations that gained 3, 2 and 1 rows: of the eight sums only 6 and −6 are as large.
     base = [0, 0, 0, 0, 0, 0, 1]
     found = paired_binary(base, [1, 1, 1, 1, 1, 1, 1], ["a", "a", "a", "b", "b", "c", "c"])
-    assert (found.p_exact, found.p_value, found.clusters) == (2 / 8, 1 / 8, 3)
+    assert (found.p_exact, found.p_value, found.difference.clusters) == (2 / 8, 1 / 8, 3)
 
 
 def test_a_comparison_names_the_methods_of_its_figures() -> None:
@@ -249,7 +249,7 @@ def test_a_result_is_written_as_json_by_its_fields() -> None:
     found = paired_scores([0.5, 0.25, 1.0], [0.5, 0.75, 1.0]).to_json()
     assert isinstance(found["difference"], dict)
     assert found["difference"]["value"] == pytest.approx(0.5 / 3)
-    assert (found["n"], found["b"]) == (3, None)
+    assert (found["difference"]["n"], found["b"]) == (3, None)
 
 
 # 90 of 100 good rows and 20 of 100 bad ones pass: sensitivity 0.9, specificity 0.8, so that differences shrink to 0.7.

@@ -100,7 +100,7 @@ def turned(estimate: Estimate) -> list[float]:
 def test_the_order_of_rows_changes_no_verdict(rows: Verdicts, random: Random) -> None:
     shuffled = random.sample(rows, len(rows))
     one, other = (paired_binary(*columns(order)) for order in (rows, shuffled))
-    assert (one.b, one.c, one.clusters) == (other.b, other.c, other.clusters)
+    assert (one.b, one.c, one.difference.clusters) == (other.b, other.c, other.difference.clusters)
     assert plain(one.difference) == pytest.approx(plain(other.difference), abs=1e-9)
     assert (one.p_exact, one.p_value) == pytest.approx((other.p_exact, other.p_value))
 
@@ -197,7 +197,8 @@ def test_the_same_seed_gives_the_same_figures(rows: Scores) -> None:
 def test_of_no_rows_nothing_is_defined() -> None:
     verdicts, scores = paired_binary([], []), paired_scores([], [])
     for found in (verdicts, scores):
-        assert (found.n, found.difference.value, found.difference.low, found.p_value) == (0, None, None, None)
+        assert (found.difference.n, found.difference.value, found.difference.low) == (0, None, None)
+        assert found.p_value is None
         assert found.difference.remark == "there are no rows"
         assert smallest_difference(found).value is None
         assert non_inferiority(found.difference, 0.1).shown is None
@@ -298,7 +299,7 @@ def test_one_cluster_has_figures_and_no_interval() -> None:
     scores = paired_scores([1, 1, 0.5], [1, 0, 0.25], ["a", "a", "a"])
     for found in (verdicts, scores):
         assert found.difference.value is not None
-        assert (found.difference.low, found.p_value, found.clusters) == (None, None, 1)
+        assert (found.difference.low, found.p_value, found.difference.clusters) == (None, None, 1)
         assert str(found.difference.remark).startswith("all rows are of one cluster")
         assert str(smallest_difference(found).remark).startswith("all rows are of one cluster")
     assert estimate_proportion([1, 0], ["a", "a"]).low is None
@@ -321,7 +322,7 @@ def test_clusters_that_are_all_alike_count_as_one_row_each() -> None:
 
 
 def test_rows_of_no_cluster_are_alone() -> None:
-    assert paired_scores([0.5] * 4, [0.25] * 4, ["a", "a", None, None]).clusters == 3
+    assert paired_scores([0.5] * 4, [0.25] * 4, ["a", "a", None, None]).difference.clusters == 3
 
 
 def test_where_most_rows_share_a_score_the_others_alone_say_how_far_to_trust_the_spread() -> None:

@@ -86,7 +86,8 @@ def smallest_difference(comparison: Paired, *, power: float = 0.8) -> SmallestDi
         comparison: the statistics of two runs.
         power: the chance to show the difference.
     """
-    difference, n, clusters = comparison.difference, comparison.n, comparison.clusters
+    difference = comparison.difference
+    n, clusters = difference.n, difference.clusters
     alpha, error = round(1 - difference.confidence, 12), difference.standard_error
     if error is None:
         return SmallestDifference(None, power, alpha, difference.remark or "the error of the difference is unknown")

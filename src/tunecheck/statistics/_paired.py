@@ -59,8 +59,6 @@ def paired_binary(
     b, c = int(numpy.count_nonzero(change < 0)), int(numpy.count_nonzero(change > 0))
 
     return Paired(
-        n=len(change),
-        clusters=None if groups is None else groups.count,
         base=estimates.share(before, groups, confidence),
         new=estimates.share(after, groups, confidence),
         difference=_difference(change, b, c, groups, confidence),
@@ -163,8 +161,6 @@ def make_paired_scores(
     `units` completes the test's name, for example " of clusters".
     """
     return Paired(
-        n=difference.n,
-        clusters=difference.clusters,
         base=base,
         new=new,
         difference=difference,

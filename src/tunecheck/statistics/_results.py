@@ -59,8 +59,6 @@ class Paired(Result, frozen=True, kw_only=True):
     come from a permutation test.
     """
 
-    n: int
-    clusters: int | None
     base: Estimate
     new: Estimate
     difference: Estimate
