@@ -15,10 +15,17 @@ from tunecheck import CallContext, ConfigurationError, Row, RunError, Target, ev
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.evaluation import Execution, prepare_run
 from tunecheck.pipeline import Budget, CachedResults, Chunk, ChunkRunner, Journal, Plan, Portion
-from tunecheck.plugins import TargetOutput
+from tunecheck.plugins import JSON, TargetOutput
 from tunecheck_ray import ChunkDriver, Flight
 
 ROWS = 40
+
+
+class Unshared:
+    """Answers of judges that no other task has."""
+
+    async def answer(self, key: str) -> None: ...
+    async def settle(self, key: str, answer: dict[str, JSON] | None) -> None: ...
 
 
 class Answers(Target):
@@ -66,7 +73,7 @@ class TasksHere(ChunkDriver):
                 raise RunError("the cluster is gone")
             self.chunks.append(chunk)
             flight, ended = Flight(chunk), asyncio.Event()
-            runner = ChunkRunner(self.make().plan(self.plan.run_id), dict, Budget(None), None, ended.wait)
+            runner = ChunkRunner(self.make().plan(self.plan.run_id), dict, Budget(None), Unshared(), ended.wait)
             for portion in runner.run(chunk):
                 flight.take(portion)
                 yield portion

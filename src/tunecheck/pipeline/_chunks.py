@@ -192,19 +192,20 @@ class _ChunkEngine(Engine):
             portion.failed += bool(state.errors)
 
 
+@dataclass(frozen=True, slots=True)
 class _LimitedCalls:
     """The judges' answers that tasks share; limits judge calls in flight to the outbox's room."""
 
-    def __init__(self, shared: SharedCalls | None, outbox: _Outbox) -> None:
-        self._shared, self._outbox = shared, outbox
+    shared: SharedCalls
+    outbox: _Outbox
 
     async def answer(self, key: str) -> dict[str, JSON] | None:
         """Wait until a judge call may be in flight; return another task's answer, or None if the caller must call.
 
         `key` is the call's `call_key`.
         """
-        await self._outbox.begin("asked")
-        found = None if self._shared is None else await self._shared.answer(key)
+        await self.outbox.begin("asked")
+        found = await self.shared.answer(key)
         if found is not None:  # the caller makes no call
             self._end()
         return found
@@ -212,12 +213,11 @@ class _LimitedCalls:
     async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
         """Tell the driver that the call has ended, and share its answer (None: it failed) with other tasks."""
         self._end()
-        if self._shared is not None:
-            await self._shared.settle(key, answer)
+        await self.shared.settle(key, answer)
 
     def _end(self) -> None:
         """Count a judge call as ended in the next portion."""
-        with self._outbox.adding() as portion:
+        with self.outbox.adding() as portion:
             portion.asked += 1
 
 
@@ -236,7 +236,7 @@ class ChunkRunner:
     plan: Plan
     facts: Callable[[], Mapping[str, JSON]]
     budget: Budget
-    calls: SharedCalls | None
+    calls: SharedCalls
     stopped: Callable[[], Awaitable[object]]
     _loop: LoopThread = field(init=False, default_factory=lambda: LoopThread("chunks"))
 
