@@ -15,7 +15,7 @@ got in an earlier turn counts in each later turn.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
@@ -214,7 +214,7 @@ class LeaderboardAttempt(episodes.Attempt):
         """
         # If the model names its arguments, the base class refuses a call with an unnamed one ("0").
         has_unnamed_argument = self._named and "0" in call.arguments
-        if has_unnamed_argument or not _holds_bracket(call.arguments.values()):
+        if has_unnamed_argument or not any(map(_holds_bracket, call.arguments.values())):
             return super().make(call)
 
         # Only texts with a bracket can be affected, so other calls take the short way above.
@@ -257,16 +257,13 @@ class LeaderboardAttempt(episodes.Attempt):
         }
 
 
-def _holds_bracket(values: Iterable[object]) -> bool:
-    """Return True if any text among the values, at any depth, contains an opening bracket."""
-    for value in values:
-        if isinstance(value, str) and "(" in value:
-            return True
-        if isinstance(value, Mapping) and _holds_bracket([*value.keys(), *value.values()]):
-            return True
-        if isinstance(value, (list, tuple)) and _holds_bracket(value):
-            return True
-    return False
+def _holds_bracket(value: object) -> bool:
+    """Return True if a text in the value, at any depth, contains an opening bracket."""
+    if isinstance(value, str):
+        return "(" in value
+    if isinstance(value, Mapping):
+        return any(map(_holds_bracket, (*value.keys(), *value.values())))
+    return isinstance(value, (list, tuple)) and any(map(_holds_bracket, value))
 
 
 class BfclDialect(episodes.BenchmarkDialect):

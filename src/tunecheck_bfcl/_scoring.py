@@ -102,14 +102,9 @@ def find_results(path: Path) -> tuple[dict[str, list[ResultFile]], list[Path]]:
         DataError: there are no result files of known categories, one is not a regular file, or a model has two of the
             same category.
     """
-    categories: dict[Path, Category] = {}
-    passed_over: list[Path] = []
-    for file in _result_paths(path):
-        category = _category_of_file(file)
-        if category is None:
-            passed_over.append(file)
-        else:
-            categories[file] = category
+    all_files = {file: _category_of_file(file) for file in _result_paths(path)}
+    passed_over = [file for file, category in all_files.items() if category is None]
+    categories = {file: category for file, category in all_files.items() if category is not None}
 
     # Resolved, so that a relative path such as "." still has a folder name for the model.
     folders = {file: model_folder_of(file.resolve()) for file in categories}
