@@ -29,7 +29,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from tunecheck._faults import CUT_OFF, Fault, cut, shown_value, title
-from tunecheck._json import JSON, canonical, dumps
+from tunecheck._json import JSON, dumps
 from tunecheck.calls._model import FunctionCall, bind_positional, canonical_text
 from tunecheck.calls.matching import MatchPolicy, argument_faults, as_value, call_faults, match_calls
 from tunecheck.episodes._decoding import source_text
@@ -398,7 +398,7 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     A call with other values than the ground truth's counts only if it is the turn's last one.
     """
     for actual, expected in compared.attempts():
-        if actual.result.error and (actual is compared.actual[-1] or _is_same_call(actual.call, expected.call)):
+        if actual.result.error and (actual is compared.actual[-1] or actual.call == expected.call):
             message = f"{_call_text(actual.call)} failed and did not succeed later: {_error(actual)}"
             yield _pair_fault("gave_up", expected.call, actual.call, message)
 
@@ -439,20 +439,8 @@ def _pair_fault(code: str, expected: FunctionCall, actual: FunctionCall, text: s
 
 
 def _is_expected(actual: Called, compared: TurnComparison) -> bool:
-    """Return True if the ground truth makes the same call in the turn."""
-    return any(_is_same_call(actual.call, expected.call) for expected in compared.expected)
-
-
-def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
-    """Return True if both calls have the same function and arguments; 15.0 and 15 are equal."""
-    return first.name == second.name and _comparable_arguments(first) == _comparable_arguments(second)
-
-
-def _comparable_arguments(call: FunctionCall) -> bytes:
-    """Return the arguments as JSON with whole floats as integers, because simulators treat `15.0` and `15` alike."""
-    arguments = call.arguments.items()
-    whole = {name: int(value) for name, value in arguments if isinstance(value, float) and value.is_integer()}
-    return canonical({**call.arguments, **whole})
+    """Return True if the ground truth makes the same call in the turn; 15.0 and 15 are equal, as for simulators."""
+    return any(actual.call == expected.call for expected in compared.expected)
 
 
 def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
@@ -465,7 +453,7 @@ def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
     if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):
         return False
 
-    return not _is_same_call(actual, expected)
+    return actual != expected
 
 
 def _call_text(call: FunctionCall) -> str:
