@@ -400,15 +400,22 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     context = GenerationContext(data_set.seed, data_set.memory_span, making.texts, making.generator)
     try:
         made = data_set.kind.definitions(data_set.examples, context)
-        tests = plugins.convert_value(msgspec.to_builtins([*made]), list[MemoryTest])  # refuses what is no JSON
     except TunecheckError:
         raise
     except Exception as error:  # noqa: BLE001 - a user's kind may raise anything
         raise ConfigurationError(f"{kind_place}: definitions() failed: {type(error).__name__}: {error}") from error
 
+    try:
+        tests = plugins.convert_value(msgspec.to_builtins([*made]), list[MemoryTest])
+        plugins.plain([test.expected for test in made])  # msgspec would write sets and dates as JSON
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{kind_place}: definitions() returned no list of valid tests: {error}") from error
+
     for test in tests:
         if test.title != data_set.title:
-            raise ConfigurationError(f"{kind_place}: definitions() made a test with the title {test.title!r}")
+            raise ConfigurationError(
+                f"{kind_place}: definitions() made a test with the title {test.title!r}; use its own"
+            )
     if len({test.example for test in tests}) < len(tests):
         raise ConfigurationError(f"{kind_place}: definitions() made two tests with the same example; number the tests")
     return tests

@@ -365,7 +365,10 @@ class MemoryTarget(EndpointTargetBase):
     def _make_judge(self) -> Judge:
         """Return the judge of running tests; raise ConfigurationError if there is none."""
         if self.judge is None:
-            raise ConfigurationError("a test asks a judge while it runs; give the target a judge")
+            raise ConfigurationError(
+                "a test asks a judge while it runs; name the judge's model with --judge, and set consults = True in the"
+                " test's kind"
+            )
         from tunecheck_memory._judging import EndpointJudge
 
         return EndpointJudge(self.judge)

@@ -84,7 +84,9 @@ def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: s
 
 def test_a_question_that_nobody_can_judge_stops_the_run_and_is_no_error_of_every_test() -> None:
     write(steps="yield AskJudge('ripe', {})")
-    with pytest.raises(RunError, match="stopped: the question 'ripe' needs a judge"):
+    with pytest.raises(
+        RunError, match="stopped: a test asks a judge while it runs; name the judge's model with --judge"
+    ):
         had()
     (found,) = list_runs(Path("eval_results"))
     assert found.status() == "stopped"
