@@ -207,17 +207,19 @@ def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path) -> None:
     assert "nothing reused" in " ".join(said.out.split())
 
 
-def test_reuse_of_a_run_from_python_asks_nobody(slow: Path) -> None:
+def test_a_run_from_python_is_scored_and_its_reuse_needs_a_source_of_answers(slow: Path) -> None:
     from tunecheck import evaluate
 
     run = evaluate(data=rows(2), target=lambda: "hello", evaluators={"mine": lambda response: 1}).run_dir.name
     mapping = ("--mapping", "ground_truth=${data.answer}")
-    said = inside(slow, "evaluate", "--reuse", run, "--evaluators", "bleu", *mapping, "--json")
+    said = inside(slow, "score", run, "--evaluators", "bleu", *mapping, "--json")
     assert said.code == 0
     assert said.json()["metrics"]["bleu.scored_count"] == 1
-    unclear = inside(slow, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
-    assert unclear.code == 2
-    assert "for the rows of --dataset, give --endpoint or --response-column" in unclear.err
+    for more in ((), ("--dataset", "small.jsonl")):
+        unclear = inside(slow, "evaluate", "--reuse", run, *more)
+        assert unclear.code == 2
+        advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run}`"
+        assert f"was started in Python and has no source of answers: {advice}" in unclear.err
 
 
 def test_score_judges_recorded_answers_in_a_new_run(slow: Path) -> None:
