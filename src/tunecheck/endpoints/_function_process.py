@@ -179,14 +179,14 @@ def main() -> None:
     the pipe, without waiting for calls in progress.
     """
     pipes = Pipes()
-    common: tuple[Callable[..., object], LoopThread, Pipes] | None = None
-    for number, body in pipes.requests():
-        if common is None:
-            place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
-            common = place.load(), LoopThread("tunecheck-function"), pipes
-            pipes.reply(number, None)
-        else:
-            threading.Thread(target=_reply_to, args=(*common, number, body), daemon=True).start()
+    requests = pipes.requests()
+    number, body = next(requests)
+    place: FunctionPlace = pickle.loads(body)  # noqa: S301 - from the parent process
+    function, loop = place.load(), LoopThread("tunecheck-function")
+    pipes.reply(number, None)
+
+    for number, body in requests:
+        threading.Thread(target=_reply_to, args=(function, loop, pipes, number, body), daemon=True).start()
     os._exit(0)
 
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from tunecheck._errors import ConfigurationError
@@ -379,21 +380,12 @@ def with_calls(completion: base.Completion, profile: Profile | str, tools: objec
 def put_tools_in_text(request: base.ChatRequest, prompt: ToolPrompt) -> base.ChatRequest:
     """Return the request with tools in the system message, and calls and results in the model family's format."""
     messages: list[Message] = []
-
-    results: list[str] = []
-    for message in request.messages:
-        # Results of the calls of one turn become one user message.
-        if message.get("role") == "tool":
-            results.append(_text_parts(message))
-            continue
-
-        if results:
-            messages.append({"role": "user", "content": prompt.results(results)})
-            results = []
-        messages.append(_write_calls(message, prompt))
-
-    if results:
-        messages.append({"role": "user", "content": prompt.results(results)})
+    for are_results, group in groupby(request.messages, lambda message: message.get("role") == "tool"):
+        if are_results:
+            # Results of the calls of one turn become one user message.
+            messages.append({"role": "user", "content": prompt.results([_text_parts(message) for message in group])})
+        else:
+            messages += [_write_calls(message, prompt) for message in group]
 
     if request.tools:
         messages = with_system(messages, prompt.system([dict(tool) for tool in request.tools]))
