@@ -130,27 +130,18 @@ class Front(msgspec.Struct, frozen=True):
         return value
 
     def text(self, *path: str | int) -> str | None:
-        """Return the text at this path, a number as a text, or None if the key is absent.
+        """Return the text at this path, a number as a text, or None if the text is absent or blank.
 
         Raises:
             PromptError: the value is neither a text nor a number.
         """
         value = self.value(*path)
         if value is None or isinstance(value, str):
-            return value
+            return value if value and value.strip() else None
 
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
         raise self.error(path, f"`{path[-1]}` must be a text, not {shown_value(value)}")
-
-    def filled_text(self, *path: str | int) -> str | None:
-        """Return the text at this path, a number as a text, or None if the text is absent or blank.
-
-        Raises:
-            PromptError: the value is neither a text nor a number.
-        """
-        text = self.text(*path)
-        return text if text and text.strip() else None
 
     def one_of(self, known: Sequence[str], default: str, *path: str | int, advice: str = "") -> str:
         """Return the text at this path in lower case, or the default if it is absent or blank.
@@ -161,7 +152,7 @@ class Front(msgspec.Struct, frozen=True):
         Raises:
             PromptError: the text is not among the known words.
         """
-        word = (self.filled_text(*path) or default).lower()
+        word = (self.text(*path) or default).lower()
         if word not in known:
             end = suggest_names(word, known) or f": {advice}" if advice else did_you_mean(word, known)
             raise self.error(path, f"`{path[-1]}` cannot be {shown_value(word)}{end}")
@@ -173,7 +164,7 @@ class Front(msgspec.Struct, frozen=True):
         Raises:
             PromptError: the text is absent or blank, or refers to a variable that is not set.
         """
-        text = self.filled_text(*path)
+        text = self.text(*path)
         if text is None:
             raise self.error(path, f"the key `{path[-1]}` is missing: write a text")
         self._fill_in(text, path)  # refuses an unset variable

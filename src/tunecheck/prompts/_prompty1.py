@@ -215,7 +215,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     kind = front.one_of((prompt.AZURE, prompt.OPENAI), _implied_kind(configuration), *path, "type")
     is_azure = kind == prompt.AZURE
     url_key, name_key = ("azure_endpoint", "azure_deployment") if is_azure else ("base_url", "model")
-    url, key = front.filled_text(*path, url_key), front.filled_text(*path, "api_key")
+    url, key = front.text(*path, url_key), front.text(*path, "api_key")
 
     # If only the model is given, Azure's loader reads the rest from the environment.
     if {name for name, value in configuration.items() if value} <= {"type", "azure_deployment", "model"}:
@@ -228,7 +228,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
         kind,
         url or prompt.OPENAI_URL,
         front.required_text(*path, name_key),
-        api_version=(front.filled_text(*path, "api_version") or "2024-02-01") if is_azure else None,
+        api_version=(front.text(*path, "api_version") or "2024-02-01") if is_azure else None,
         key=key,
         entra=is_azure,
         headers=_http_headers(front),
@@ -245,7 +245,7 @@ def _implied_kind(configuration: Mapping[str, JSON]) -> str:
 def _http_headers(front: Front) -> dict[str, JSON]:
     """Return the HTTP headers of the model configuration; `organization` becomes OpenAI's header."""
     headers = front.mapping("model", "configuration", "extra_headers")
-    organization = front.filled_text("model", "configuration", "organization")
+    organization = front.text("model", "configuration", "organization")
     if organization is not None:
         headers = {"OpenAI-Organization": organization, **headers}
     return headers

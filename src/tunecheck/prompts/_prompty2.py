@@ -211,7 +211,7 @@ def _function(front: Front, key: str | int) -> dict[str, JSON]:
     strict = front.value(*path, "strict") is True
 
     function: dict[str, JSON] = {"name": key if isinstance(key, str) else front.required_text(*path, "name")}
-    description = front.filled_text(*path, "description")
+    description = front.text(*path, "description")
     if description is not None:
         function["description"] = description
 
@@ -466,7 +466,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     kind = front.one_of(("key", "anonymous", "foundry"), "", "model", "connection", "kind")
     default = "foundry" if kind == "foundry" else "openai"
     provider = front.one_of(("openai", "foundry", "azure"), default, "model", "provider")
-    key, endpoint = (front.filled_text("model", "connection", name) for name in ("apiKey", "endpoint"))
+    key, endpoint = (front.text("model", "connection", name) for name in ("apiKey", "endpoint"))
 
     if provider == "openai":
         return prompt.definition_of(

@@ -21,7 +21,7 @@ import re
 import string
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -162,9 +162,6 @@ def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 # rounds: equal words, equal stems, and (as in nltk) stems that are synonyms in WordNet. Each round goes through the
 # candidate from its end and takes the last free matching word of the reference.
 
-# positions of the words that have no partner yet, by word or stem
-_Positions = dict[str, list[int]]
-
 
 def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, gamma: float) -> float:
     """Return METEOR of a candidate against one reference, from 0 to 1 for usual parameters; 0 without a matching word.
@@ -194,57 +191,45 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
     "the cats ran" and the candidate "a cat ran", these are (1, 1), by the stem, and (2, 2).
     """
     matches: list[tuple[int, int]] = []
-    wanted = [token.lower() for token in reference]
-    words = [token.lower() for token in candidate]
-    free = _positions(enumerate(wanted))
+    # the words that have no partner yet, by position
+    words = dict(enumerate([token.lower() for token in candidate]))
+    wanted = dict(enumerate([token.lower() for token in reference]))
+    _match_words(words, wanted, matches)
 
-    words_left = _match_equal(reversed(list(enumerate(words))), free, matches)
-
-    # Free words of the reference are now known by their stems, which nltk also looks up as synonyms.
-    if words_left and free:
-        free = _positions(sorted((position, stem(wanted[position])) for group in free.values() for position in group))
-        words_left = _match_equal([(position, stem(word)) for position, word in words_left], free, matches)
-        if free:
-            for position, word in words_left:
-                # The last free word of the reference among all synonyms, as nltk's loop from the end finds it.
-                if fitting := free.keys() & synonyms(word):
-                    last_fitting = max(fitting, key=lambda name: free[name][-1])
-                    matches.append((position, _pop_last(last_fitting, free)))
+    # Open words are now known by their stems, which nltk also looks up as synonyms.
+    if words and wanted:
+        words, wanted = ({position: stem(word) for position, word in open_.items()} for open_ in (words, wanted))
+        _match_words(words, wanted, matches)
+        _match_words(words, wanted, matches, synonyms)
     return sorted(matches)
 
 
-def _positions(words: Iterable[tuple[int, str]]) -> _Positions:
-    """Return the positions of each word, from pairs of a position and a word, in their order."""
-    positions: _Positions = {}
-    for position, word in words:
-        positions.setdefault(word, []).append(position)
-    return positions
+def _match_words(
+    words: dict[int, str],
+    wanted: dict[int, str],
+    matches: list[tuple[int, int]],
+    synonyms_of: Callable[[str], Set[str]] | None = None,
+) -> None:
+    """Match open words of the candidate with equal open words of the reference, else with synonyms among them.
 
-
-def _match_equal(
-    words: Iterable[tuple[int, str]], free: _Positions, matches: list[tuple[int, int]]
-) -> list[tuple[int, str]]:
-    """Match words of the candidate (with their positions) with equal free words of the reference.
-
-    Return the words without a match. The pairs of positions are added to `matches`, and the matched positions are
-    removed from `free`.
+    `words` and `wanted` are the open words of both texts by position. Of several fitting words of the reference, the
+    last one is taken, as nltk's loop from the end finds it. A match is added to `matches`, and both words are removed.
     """
-    words_left: list[tuple[int, str]] = []
-    for position, word in words:
-        if word in free:
-            matches.append((position, _pop_last(word, free)))
-        else:
-            words_left.append((position, word))
-    return words_left
+    free: dict[str, list[int]] = {}  # positions in the reference by word
+    for position, word in wanted.items():
+        free.setdefault(word, []).append(position)
 
-
-def _pop_last(word: str, free: _Positions) -> int:
-    """Remove the word's last free position from `free` and return it."""
-    positions = free[word]
-    position = positions.pop()
-    if not positions:
-        del free[word]
-    return position
+    for position, word in reversed(list(words.items())):
+        if word not in free:
+            fitting = free.keys() & synonyms_of(word) if synonyms_of else ()
+            if not fitting:
+                continue
+            word = max(fitting, key=lambda name: free[name][-1])
+        match = free[word].pop()
+        if not free[word]:
+            del free[word]
+        matches.append((position, match))
+        del words[position], wanted[match]
 
 
 # -- ROUGE. C.-Y. Lin, "ROUGE: a package for automatic evaluation of summaries", 2004.
