@@ -275,28 +275,21 @@ def is_prompty2(front: Front) -> bool:
         PromptError: the file has keys of both dialects.
     """
     model, inputs = front.value("model"), front.value("inputs")
-    model_keys = model.keys() if isinstance(model, dict) else ()
-
+    model_keys = {*model} if isinstance(model, dict) else set[str]()
     older_key = next((key for key in _PROMPTY1_MODEL_KEYS if key in model_keys), None)
-
     # `connection` does not prove the newer dialect: prompt flow's samples have it in the older one.
     newer_keys = _MODEL_KEYS if older_key else (*_MODEL_KEYS, "connection")
-    newer_key = next((key for key in newer_keys if key in model_keys), None)
 
     described = inputs.values() if isinstance(inputs, dict) else ()
     has_input_kinds = any("kind" in item for item in described if isinstance(item, dict))
     is_newer = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or has_input_kinds
+    is_newer = is_newer or not model_keys.isdisjoint(newer_keys)
 
-    if older_key is not None and (is_newer or newer_key is not None):
-        newer = f"model.{newer_key}" if newer_key else "the rest"
-        problem = f"this key belongs to the older prompt dialect, {newer} to the newer: use one dialect"
+    if older_key is not None and is_newer:
+        problem = "this key belongs to the older prompt dialect, other keys to the newer: use one dialect"
         raise front.error(("model", older_key), problem)
-
-    if is_newer or newer_key is not None:
-        return True
-
     # A file without keys of either dialect is newer, because readers of the older dialect refuse it.
-    return model is None and not any(key in front.data for key in _PROMPTY1_KEYS)
+    return is_newer or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
 
 def read_prompty2(file: prompt.PromptFile) -> prompt.Prompt:
