@@ -61,7 +61,7 @@ def paired_binary(
     return Paired(
         base=estimates.share(before, groups, confidence),
         new=estimates.share(after, groups, confidence),
-        difference=_difference(change, b, c, groups, confidence),
+        difference=_difference(change, groups, confidence),
         b=b,
         c=c,
         test="McNemar mid-p" if groups is None else "sign-flip permutation of clusters, mid-p",
@@ -84,18 +84,17 @@ def _p_values(change: estimates.Floats, b: int, c: int, groups: estimates.RowGro
     return {"p_value": mid, "p_exact": exact}
 
 
-def _difference(
-    change: estimates.Floats, b: int, c: int, groups: estimates.RowGroups | None, confidence: float
-) -> Estimate:
+def _difference(change: estimates.Floats, groups: estimates.RowGroups | None, confidence: float) -> Estimate:
     """Return the difference of two pass rates with Tango's interval; with clusters, by the effective rows.
 
-    `change` has the difference of each row. `b` rows passed in the base only, `c` in the new run only.
+    `change` has the difference of each row.
     """
+    only_base, only_new = numpy.count_nonzero(change < 0), numpy.count_nonzero(change > 0)
 
     def interval(rows: float, reach: float) -> tuple[float, float]:
         """Return Tango's interval for this many rows."""
         worth = rows / len(change)  # all counts shrink by the same factor, so the difference itself stays
-        return distributions.tango(b * worth, c * worth, len(change) * worth, reach)
+        return distributions.tango(only_base * worth, only_new * worth, len(change) * worth, reach)
 
     return estimates.with_score_interval(change, groups, confidence, "Tango", interval)
 
