@@ -23,9 +23,10 @@ from typing import TypeAlias
 import msgspec
 
 from tunecheck import plugins
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import CallsRead
-from tunecheck._json import convert_value, rare_collections
+from tunecheck._json import rare_collections
 from tunecheck.datasets._reading import Dataset
 from tunecheck.pipeline._mapping import read_reference
 from tunecheck.results._building import KnownContents, TableBuilder
@@ -196,15 +197,13 @@ def _run_folder(run: Run) -> OpenedRun:
 
 
 def _calls_read(run: Run) -> CallsRead | None:
-    """Return how calls that the server did not parse were counted, by metrics.json.
+    """Return how calls that the server did not parse were counted, by metrics.json; None if there were no such calls.
 
-    Return None if there were no such calls, or if the entry in the file is damaged.
+    Raises:
+        ConfigurationError: the entry in the file is damaged.
     """
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
-    try:
-        return convert_value(recorded, CallsRead) if recorded else None
-    except msgspec.ValidationError:
-        return None
+    return read_as(recorded, CallsRead, str(run.metrics_file)) if recorded else None
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
