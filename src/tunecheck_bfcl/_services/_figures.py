@@ -72,7 +72,7 @@ class ConfiguredService(Simulator):
                 raise DataError(f"{path} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
 
         self._random = random.Random(self.data.pop("random_seed", 0))
-        self._padding = long_context
+        self._padding: Mapping[str, Any] | None = long_context
 
     def entry(self, part: str, key: object, reason: str) -> dict[str, Any]:
         """Return the object under a key of `data[part]`, not a copy; if the key is missing, refuse with this reason."""

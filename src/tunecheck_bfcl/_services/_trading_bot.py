@@ -126,7 +126,7 @@ class TradingBot(ConfiguredService):
         listed = [entry for entry in history if first <= _parse_time(entry["timestamp"], _TIME) <= last]
 
         if self._padding is not None:
-            listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])  # type: ignore[arg-type]  # a list of them
+            listed += copy_json(self._padding["TRANSACTION_HISTORY_EXTENSION"])
 
         return {"transaction_history": copy_json(listed)}
 
@@ -189,7 +189,6 @@ class TradingBot(ConfiguredService):
             return copy_json(order)
 
         templates, symbol = self._padding["ORDER_DETAIL_EXTENSION"], str(order["symbol"])
-        assert isinstance(templates, dict)
         metadata = {name: str(template).replace("{symbol}", symbol) for name, template in templates.items()}
         return {**order, "metadata": metadata}
 
@@ -233,7 +232,7 @@ class TradingBot(ConfiguredService):
         """
         symbols = list(figures()["trading"]["sectors"].get(sector, ()))
         if self._padding is not None and symbols:
-            symbols += _name_list(self._padding, _SECTORS_PADDING[sector])
+            symbols += self._padding[_SECTORS_PADDING[sector]]
         return {"stock_list": symbols}
 
     @tool
@@ -271,8 +270,7 @@ class TradingBot(ConfiguredService):
         """List the symbols on the watchlist."""
         self._require_login("see the watchlist")
         if self._padding is not None:
-            padding = _name_list(self._padding, "WATCH_LIST_EXTENSION")
-            return cast("list[str]", self.data["watch_list"] + padding)
+            return cast("list[str]", self.data["watch_list"] + self._padding["WATCH_LIST_EXTENSION"])
         return {"watchlist": self.data["watch_list"].copy()}
 
     @tool
@@ -311,10 +309,3 @@ class TradingBot(ConfiguredService):
 def _parse_time(text: str, form: str) -> datetime:
     """Return the time in a text, or raise ValueError if the text has another form."""
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
-
-
-def _name_list(padding: Mapping[str, JSON], name: str) -> list[str]:
-    """Return a copy of a list of names among the constants for long results."""
-    values = padding[name]
-    assert isinstance(values, list)
-    return values.copy()  # type: ignore[return-value]  # symbols, and one item that is none

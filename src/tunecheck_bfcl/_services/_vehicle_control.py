@@ -317,7 +317,6 @@ class VehicleControlAPI(ConfiguredService):
     def get_outside_temperature_from_google(self) -> dict[str, object]:
         """Ask Google for the temperature outside, in degrees Celsius."""
         padding = {} if self._padding is None else copy_json(self._padding["LONG_WEATHER_EXTENSION"])
-        assert isinstance(padding, dict)
         return {**padding, "outsideTemperature": self._random.uniform(*_TEMPERATURES_C)}
 
     @tool
