@@ -18,7 +18,7 @@ change that exceeds the limits or puts a directory into itself.
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias, cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
@@ -353,7 +353,9 @@ class GorillaFileSystem(Simulator):
             name = next(iter(roots))
             root = read_directory(name, roots[name], f"initial_config.GorillaFileSystem.root.{name}")
             if long_context is not None:
-                pad(root, *_padding(long_context))
+                constants = cast("Mapping[str, Any]", long_context)
+                text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
+                pad(root, text, names, constants["FILES_TAIL_USED"])
 
         self._volume = Volume(root)
         self._long_context = long_context is not None
@@ -645,19 +647,6 @@ class GorillaFileSystem(Simulator):
             raise SimulatorError(f"{command}: '{source}' to '{new_path}': there is already something of that name")
 
         return existing, node.name, new_path
-
-
-def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
-    """Return the text to append to files, the names of empty files to add, and the names of files not to change.
-
-    Raises:
-        DataError: a constant has another type.
-    """
-    text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
-    unpadded = constants["FILES_TAIL_USED"]
-    if not (isinstance(text, str) and isinstance(names, list) and isinstance(unpadded, list)):
-        raise DataError("the constants for long context are invalid; get the data again: tunecheck bfcl get")
-    return text, [str(name) for name in names], [str(name) for name in unpadded]
 
 
 def _check_length(name: object) -> str:
