@@ -140,10 +140,10 @@ class MessageAPI(ConfiguredService):
             keyword: The text to look for.
         """
         self._check_login()
-        wanted = _lower(keyword)
+        wanted = keyword.lower()
         sent = [next(iter(message.items())) for message in self.data["inbox"]]
         matches: list[JSON] = [
-            {"receiver_id": receiver, "message": text} for receiver, text in sent if wanted in _lower(text)
+            {"receiver_id": receiver, "message": text} for receiver, text in sent if wanted in text.lower()
         ]
         return {"results": matches}
 
@@ -190,10 +190,3 @@ class MessageAPI(ConfiguredService):
             new_id = self._random.randint(_FIRST_ID, _LAST_ID)
         self.data["generated_ids"].add(new_id)
         return new_id
-
-
-def _lower(text: JSON) -> str:
-    """Return the text in lower case, or raise SimulatorError for other values."""
-    if not isinstance(text, str):
-        raise SimulatorError(f"the keyword and all messages must be text, not {type(text).__name__}")
-    return text.lower()

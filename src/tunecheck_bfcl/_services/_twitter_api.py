@@ -8,11 +8,11 @@ Arguments are copied before they are kept. Otherwise a later `mention` would cha
 
 import copy
 from collections.abc import Mapping
-from typing import ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from tunecheck import DataError
 from tunecheck.plugins import JSON
-from tunecheck.simulators import SimulatorError, tool
+from tunecheck.simulators import tool
 from tunecheck_bfcl._services._figures import ConfiguredService, refuse_if
 
 Fields: TypeAlias = dict[str, JSON]
@@ -101,8 +101,6 @@ class TwitterAPI(ConfiguredService):
         self._check_login("retweeting")
         self._tweet(tweet_id)
         retweets = self.data["retweets"].setdefault(self.data["username"], [])
-        refuse_if(not isinstance(retweets, list), "the retweets of this user are not a list")
-
         if tweet_id in retweets:
             return {"retweet_status": "Already retweeted"}
         retweets.append(tweet_id)
@@ -135,10 +133,7 @@ class TwitterAPI(ConfiguredService):
             tweet_id: Id of the tweet.
             mentioned_usernames: Names of the users.
         """
-        mentions = self._tweet(tweet_id)["mentions"]
-        if not isinstance(mentions, list):
-            raise SimulatorError("the mentions of this tweet are not a list")
-        mentions.extend(copy.deepcopy(mentioned_usernames))
+        self._tweet(tweet_id)["mentions"].extend(copy.deepcopy(mentioned_usernames))
         return {"mention_status": "Users mentioned successfully"}
 
     @tool
@@ -228,18 +223,12 @@ class TwitterAPI(ConfiguredService):
         """Raise SimulatorError, which names the activity that needs the login, if the account is not logged in."""
         refuse_if(not self.data["authenticated"], f"the account must be logged in before {activity}")
 
-    def _tweet(self, tweet_id: int) -> Fields:
+    def _tweet(self, tweet_id: int) -> dict[str, Any]:
         """Return the tweet itself, not a copy, or raise SimulatorError if there is none with this id."""
         return self.entry("tweets", tweet_id, f"there is no tweet with the id {tweet_id}")
 
 
-def _matches(tweet: Fields, keyword: str) -> bool:
-    """Return True if the tweet contains the keyword or has it as a whole tag, in upper or lower case.
-
-    Raises:
-        SimulatorError: the tweet's content is not text.
-    """
-    content, wanted = tweet["content"], keyword.lower()
-    if not isinstance(content, str):
-        raise SimulatorError("the content of a tweet is not text")
-    return wanted in content.lower() or wanted in [tag.lower() for tag in tweet["tags"]]  # type: ignore[union-attr]
+def _matches(tweet: dict[str, Any], keyword: str) -> bool:
+    """Return True if the tweet contains the keyword or has it as a whole tag, in upper or lower case."""
+    wanted = keyword.lower()
+    return wanted in tweet["content"].lower() or wanted in [tag.lower() for tag in tweet["tags"]]
