@@ -99,9 +99,6 @@ class TicketAPI(ConfiguredService):
             updates: New values by field.
         """
         ticket = self._ticket(ticket_id)
-        if not isinstance(updates, dict):
-            raise SimulatorError("`updates` must be an object with a new value for each field")
-
         unknown = [str(field) for field in updates if field not in TicketChanges.__annotations__]
         refuse_if(unknown, f"these fields cannot be edited: {', '.join(sorted(unknown))}")
 
