@@ -440,9 +440,9 @@ def _fare_factor(travel_date: str, travel_class: str) -> float:
     Raises:
         SimulatorError: the class is unknown.
     """
-    if travel_class not in figures()["travel"]["class_factors"]:
-        raise SimulatorError("the travel class must be economy, business or first")
+    factors = figures()["travel"]["class_factors"]
+    refuse_if(travel_class not in factors, "the travel class must be economy, business or first")
 
-    factor = figures()["travel"]["class_factors"][travel_class]
+    factor = factors[travel_class]
     digit_sum = sum(int(each) for each in travel_date if each.isdigit())
     return cast("float", factor if digit_sum % 2 else factor * figures()["travel"]["even_date_factor"])

@@ -94,8 +94,7 @@ class VehicleControlAPI(ConfiguredService):
             unlocked = [door for door, status in self.data["doorStatus"].items() if status == "unlocked"]
             raise SimulatorError(f"lock all doors before you start the engine; unlocked are: {', '.join(unlocked)}")
         refuse_if(self.data["brakePedalStatus"] != "pressed", "press the brake pedal before you start the engine")
-        if self._kept["brakePedalForce"] != _FULL_BRAKE_N:
-            raise SimulatorError("press the brake pedal fully before you start the engine")
+        refuse_if(self._kept["brakePedalForce"] != _FULL_BRAKE_N, "press the brake pedal fully to start the engine")
         refuse_if(self.data["fuelLevel"] < 0, "the tank is empty")  # as in BFCL, a level of 0 is not refused
 
         refuse_if(ignitionMode != "START", "the ignition mode must be START to start the engine")
@@ -111,12 +110,12 @@ class VehicleControlAPI(ConfiguredService):
             fuelAmount: How many gallons to add.
         """
         refuse_if(fuelAmount < 0, "the amount of fuel cannot be negative")
-        if self.data["fuelLevel"] + fuelAmount > _TANK_GALLONS:
-            raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
-        refuse_if(self.data["fuelLevel"] + fuelAmount < 0, "the fuel level would still be below 0: add more fuel")
+        level = self.data["fuelLevel"] + fuelAmount
+        refuse_if(level > _TANK_GALLONS, f"the tank holds no more than {_TANK_GALLONS} gallons")
+        refuse_if(level < 0, "the fuel level would still be below 0: add more fuel")
 
-        self.data["fuelLevel"] += fuelAmount
-        return {"fuelLevel": self.data["fuelLevel"]}
+        self.data["fuelLevel"] = level
+        return {"fuelLevel": level}
 
     @tool
     def lockDoors(self, unlock: bool, door: list[Door]) -> dict[str, str | int]:  # noqa: N802
