@@ -270,7 +270,7 @@ class ScriptSource(ChatSource):
         told = rule.config.usage if server.usage else UsageConfig()
         if told is not None:
             return replace(completion, usage=Usage(told.input_tokens, told.output_tokens))
-        return replace(completion, usage=replace(completion.usage, input_tokens=asked))
+        return replace(completion, usage=Usage(asked, completion.usage.output_tokens))
 
     def health(self) -> dict[str, JSON]:
         counts = zip(self.script.rules, self._counts, strict=True)

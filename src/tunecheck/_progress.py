@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from tunecheck._messages import clean
 
@@ -22,8 +23,7 @@ _LEAST_S = 0.1
 """After less time, the rate says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """A snapshot of a run: the numbers of all rows (None if unknown), answered, finished, failed, and reused rows.
 
     `remark` names what the run is waiting for, if anything.

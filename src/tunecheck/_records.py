@@ -16,11 +16,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+import msgspec
 from msgspec.structs import astuple
 
 from tunecheck import _files as files
@@ -225,13 +225,12 @@ def _end_of_line(file: BinaryIO, position: int) -> int:
     return 0
 
 
-@dataclass
-class Damage:
+class Damage(msgspec.Struct):
     """The damage of a file: `lost` records at `places`, and the `pieces` that remain of them."""
 
     lost: int = 0
-    places: list[str] = field(default_factory=list)
-    pieces: list[bytes] = field(default_factory=list)
+    places: list[str] = msgspec.field(default_factory=list)
+    pieces: list[bytes] = msgspec.field(default_factory=list)
 
     def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
         """Add a place of damage: its `broken` lines with their line numbers, or a gap without lines.

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import msgspec
+
 from tunecheck._errors import TimedOutError
 from tunecheck._json import JSON, content_hash, object_or_empty, whole_number
 from tunecheck._loops import IN_USER_LOOP, LateError, PerLoop, UserLoop
@@ -23,8 +25,7 @@ TargetOutput = Mapping[str, object]
 """A target's answer: columns by name; evaluators read `response` by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One row of a data set.
 
     `index` counts from 0 in the order of the source; `id` is the column `id` if it is unique, else `row-<line number>`;
@@ -37,8 +38,7 @@ class Row:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallsMade:
+class CallsMade(msgspec.Struct, frozen=True):
     """Calls to a model and their usage.
 
     Token counts are the service's; None if no call has one. `asked` and `answered` are the characters sent and received
@@ -55,7 +55,7 @@ class CallsMade:
 
     def plus(self, more: CallsMade) -> CallsMade:
         """Return the sum of both usages."""
-        return CallsMade(*(sum_known(getattr(self, name), getattr(more, name)) for name in self.__slots__))
+        return CallsMade(*(sum_known(getattr(self, name), getattr(more, name)) for name in self.__struct_fields__))
 
 
 def sum_known(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown
@@ -115,8 +115,7 @@ class CallContext:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """An endpoint's current and maximum concurrency, its attempts, and the refused attempts by HTTP status."""
 
     limit: int

@@ -17,11 +17,11 @@ which `yes` is true and `12:30` a number.
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+import msgspec
 import yaml
 
 from tunecheck._disk import open_for_reading
@@ -58,8 +58,7 @@ _WORDS: Mapping[str, bool | None] = MappingProxyType(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A YAML document: its value, and the line of each part by path."""
 
     name: str

@@ -15,12 +15,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, asdict
+from dataclasses import MISSING
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 import tunecheck_authoring as authoring  # its names load on first use
 from tunecheck import ConfigurationError, cli

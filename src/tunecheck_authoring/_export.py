@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -69,8 +69,7 @@ _UNABLE = "I cannot do that with what I have so far."
 """The last messages of turns with and without calls. They are context only: no example trains on them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(msgspec.Struct, frozen=True):
     """A training example: the `messages`, the right reply, and the model's wrong reply (None if there was no reply).
 
     A reply is a text, calls, or both.
@@ -195,7 +194,7 @@ class FailedRows:
             self._report.left_out[str(error)] += 1
             return []
         cause = str(row.get("cause") or "")
-        return [replace(each, row_id=row_id, source_id=source_id, cause=cause) for each in found]
+        return [msgspec.structs.replace(each, row_id=row_id, source_id=source_id, cause=cause) for each in found]
 
     def _failed_turn(self, row: Values) -> int:
         """Return the first failed turn of a conversation, counted from 0; 0 if no fault names a turn.
@@ -322,7 +321,7 @@ class ExpectedConversation:
             if turn == failed_turn and right not in actual:
                 wrong = [call for call in actual if call not in self._truth[turn]]
                 reply = _wrong_call(right, wrong, self._backend) or _text_reply(target, turn)
-                return replace(example, actual_reply=reply)
+                return msgspec.structs.replace(example, actual_reply=reply)
         raise UnusableRowError("the model made every expected call of the turn, so there is no pair to learn from")
 
     def _examples(self) -> Iterator[tuple[int, Example]]:
@@ -425,8 +424,7 @@ class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[ExportedRow]
 
 
-@dataclass
-class ExportReport:
+class ExportReport(msgspec.Struct):
     """The result of an export: examples by cause ("" if unknown), equal examples, and skipped rows by reason.
 
     `failed` counts the failed rows of `rows`; `leaving` holds the ids of exported rows. `rest` counts the rows that
@@ -438,10 +436,10 @@ class ExportReport:
     source: Path
     rows: int = 0
     failed: int = 0
-    written: Counter[str] = field(default_factory=Counter)
+    written: Counter[str] = msgspec.field(default_factory=Counter)
     equal: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    leaving: set[str] = field(default_factory=set)
+    left_out: Counter[str] = msgspec.field(default_factory=Counter)
+    leaving: set[str] = msgspec.field(default_factory=set)
     rest: int | None = None
     left_along: int = 0
     by: str | None = None
@@ -568,7 +566,7 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
         # One of the runs may have an unusable row: then there is no pair.
         for example, other in zip(failed, readers[passing].examples(pair_rows[passing]), strict=False):
             if other.actual_reply is not None:
-                yield replace(example, right_reply=other.actual_reply)
+                yield msgspec.structs.replace(example, right_reply=other.actual_reply)
             else:
                 report.left_out["the run with the right answer gave no reply to prefer"] += 1
 

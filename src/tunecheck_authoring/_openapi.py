@@ -27,10 +27,11 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
+
+import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.plugins import JSON, loads, parse_yaml, raise_as, read_regular
@@ -152,8 +153,7 @@ def _parse(raw: bytes, path: Path) -> JSON:
     return parse_yaml(raw, str(path), most_bytes=_MOST_YAML_BYTES, most_nodes=_MOST_YAML_NODES)
 
 
-@dataclass
-class _SchemaWriter:
+class _SchemaWriter(msgspec.Struct):
     """Writer of one schema without references; `parts` counts the parts so far."""
 
     document: ApiDocument
@@ -313,8 +313,7 @@ _LISTS = ("data", "items", "results", "value", "values", "entries", "records", "
 """Fields that hold lists of items."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A parameter of a function: its place and name in the API (the function's name for it may differ)."""
 
     schema: Schema
@@ -323,8 +322,7 @@ class Parameter:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ApiAnswer:
+class ApiAnswer(msgspec.Struct, frozen=True):
     """An operation's answer: its schema, and the schema's name in the file (for a list, the name of its items' schema).
 
     `field` is the field of the answer that holds the list, if the answer is an object around a list.
@@ -346,8 +344,7 @@ class ApiAnswer:
         return cast("Mapping[str, Schema]", schema.get("properties") or {})
 
 
-@dataclass(frozen=True, slots=True)
-class ApiOperation:
+class ApiOperation(msgspec.Struct, frozen=True):
     """An operation of the API as a function.
 
     `parts` are the parts of the path, with parameters as `{name}`; `in_path` holds the names of these parameters in the
@@ -389,8 +386,7 @@ def read_operations(path: Path, only: Collection[str] = ()) -> list[ApiOperation
     return operations
 
 
-@dataclass(frozen=True, slots=True)
-class _ApiEntry:
+class _ApiEntry(msgspec.Struct, frozen=True):
     """An operation in the file, and `path_item`, the object of its path, with parameters that its operations share."""
 
     method: str

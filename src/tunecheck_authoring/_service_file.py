@@ -27,11 +27,11 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Literal, cast
 
+import msgspec
 from msgspec import to_builtins
 
 from tunecheck import ConfigurationError
@@ -53,8 +53,7 @@ Place = tuple[str, ...]
 """The parts of a collection's path, with {} for each parameter: `("owners", "{}", "pets")`."""
 
 
-@dataclass
-class ResourceKind:
+class ResourceKind(msgspec.Struct):
     """A kind of records, such as pets. If `key` is None, there is only one record.
 
     `scopes` holds the path parameters before the record's own, each with the kind that it identifies (None: unknown).
@@ -63,9 +62,9 @@ class ResourceKind:
 
     name: str
     key: str | None
-    fields: dict[str, Schema] = field(default_factory=dict)
-    scopes: dict[str, ResourceKind | None] = field(default_factory=dict)
-    required: list[str] = field(default_factory=list)
+    fields: dict[str, Schema] = msgspec.field(default_factory=dict)
+    scopes: dict[str, ResourceKind | None] = msgspec.field(default_factory=dict)
+    required: list[str] = msgspec.field(default_factory=list)
 
     def field_of(self, parameter: str) -> str | None:
         """Return the field with a parameter's name, spelled alike (`pet_id` for `petId`, `tags` for `tag`), or None."""

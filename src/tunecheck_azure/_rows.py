@@ -24,9 +24,10 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tunecheck import Row
 from tunecheck.datasets import CsvSource, Dataset, JsonLinesSource
@@ -39,8 +40,7 @@ _CONVERSATIONS = frozenset({"conversation", "messages"})
 """If the data has one of these columns, leaves of objects get no columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredValue(Reference):
+class RequiredValue(Reference, frozen=True):
     """A reference to a value that each row must have, even for a parameter with a default."""
 
     def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
@@ -60,8 +60,7 @@ class RequiredValue(Reference):
         return None if value is MISSING else value
 
 
-@dataclass(frozen=True, slots=True)
-class LeafValue(Reference):
+class LeafValue(Reference, frozen=True):
     """A reference to a leaf of an object by the leaf's name. A column of the target with this name takes precedence.
 
     Example: in the row `{"meta": {"city": "Rome"}}`, the parameter `city` gets "Rome".

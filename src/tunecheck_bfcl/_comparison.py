@@ -29,10 +29,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
 import numpy
 from msgspec.structs import replace
 
@@ -206,8 +206,7 @@ def shared_scenarios(run: OpenedRun, row_ids: list[str]) -> Clusters | None:
     return Clusters("scenario and function document", "declared", [*map(shared_part, row_ids)])
 
 
-@dataclass(frozen=True, slots=True)
-class BfclScores:
+class BfclScores(msgspec.Struct, frozen=True):
     """The score files of one model by category."""
 
     files: Mapping[str, Path]
@@ -234,8 +233,7 @@ class BfclScores:
                 }
 
 
-@dataclass(frozen=True, slots=True)
-class PooledRows:
+class PooledRows(msgspec.Struct, frozen=True):
     """The rows of a run of `bfcl run`. Each row's verdict is also given under the pooled metric."""
 
     rows: RowSource

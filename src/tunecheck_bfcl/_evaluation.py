@@ -14,9 +14,10 @@ The scores take the run's own verdicts. A row is judged again if one of these ho
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Unpack, cast
+
+import msgspec
 
 from tunecheck import EvaluationResult, MultiTurnStateEvaluator, Run, evaluate
 from tunecheck.datasets import Dataset
@@ -37,8 +38,7 @@ FOLDER = "bfcl"
 """The subfolder of a run's folder with the result files."""
 
 
-@dataclass(frozen=True)
-class BfclOutcome:
+class BfclOutcome(msgspec.Struct, frozen=True):
     """The outcome of a run: the result and the leaderboard's scores, which are None if all rows are errors.
 
     The result files are below RUN/bfcl/MODEL.

@@ -31,8 +31,9 @@ is compared exactly (`_type_fault`).
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
+
+import msgspec
 
 from tunecheck.calls import FunctionCall, tool_name
 from tunecheck.episodes import RowVerdict, value_text
@@ -373,8 +374,7 @@ def expected_call(value: object) -> FunctionCall:
     raise UnusableAnswerError(f"`ground_truth` has {value_text(value, 60)}, not {{name: {{argument: [values]}}}}")
 
 
-@dataclass(frozen=True, slots=True)
-class CallSignature:
+class CallSignature(msgspec.Struct, frozen=True):
     """A function's parameters from its document: the schema of each, and the names of the required parameters."""
 
     properties: Mapping[str, Any]

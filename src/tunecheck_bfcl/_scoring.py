@@ -21,10 +21,10 @@ Rows of the data without a result count as missing; they are not in the accuracy
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -54,8 +54,7 @@ It matches `"result": [{` and `"result": [[[`, but neither `"result": [["Done.` 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFile:
+class ResultFile(msgspec.Struct, frozen=True):
     path: Path
     model: str
     category: Category
@@ -207,8 +206,7 @@ def check_rows(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
 _UNREADABLE = "unreadable_row"
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(msgspec.Struct, frozen=True):
     """The scores of models by name. `passed_over` are result files of categories that Tunecheck does not check."""
 
     compat: bool

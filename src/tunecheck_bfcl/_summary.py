@@ -156,8 +156,7 @@ class CategoryScore:
         )
 
 
-@dataclass(frozen=True)
-class ModelScore:
+class ModelScore(msgspec.Struct, frozen=True):
     name: str
     categories: Mapping[str, CategoryScore]
 

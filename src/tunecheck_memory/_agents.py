@@ -12,9 +12,10 @@ declines gets an empty reply. Any other error, after the endpoint's own retries,
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from tunecheck import ConfigurationError, ContentFilterError, ReplyError
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint
@@ -76,8 +77,7 @@ class Agent(ABC):
         """Change the token limit of the prompts, from the next message on."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatefulReply:
+class StatefulReply(msgspec.Struct, frozen=True):
     """The agent's reply; `adopted` is True if the agent took the suggested reply as its own."""
 
     completion: Completion

@@ -30,7 +30,6 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -50,8 +49,7 @@ def _is_file_name(text: str) -> bool:
     return bool(text.strip(". ")) and re.fullmatch(r"[^/\\:*?\"<>|\0\n\r\t]{1,120}", text) is not None
 
 
-@dataclass(frozen=True)
-class DataSet:
+class DataSet(msgspec.Struct, frozen=True):
     """A data set of a configuration: tests of one kind.
 
     `name` is the data set's name in the file. `sha256` is the hash of the kind's Python file, if the user wrote one.
@@ -76,8 +74,7 @@ class DataSet:
         return recipe | {"memory_span": self.memory_span, "seed": self.seed}
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True):
     """A benchmark's configuration. `memory_span` is in tokens; a data set may have its own.
 
     `incompatibilities` are sets of titles: tests of two titles in a set never overlap. `isolated` is a setting of this
@@ -257,8 +254,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     reason: str
 
 
-@dataclass(frozen=True)
-class DefinitionSet:
+class DefinitionSet(msgspec.Struct, frozen=True):
     """Definitions in the configuration's order, and the data sets that are left out for want of texts or a judge."""
 
     definitions: tuple[MemoryTest, ...]

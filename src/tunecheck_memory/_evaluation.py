@@ -16,12 +16,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 import msgspec
+from msgspec.structs import asdict
 
 from tunecheck import CallContext, ConfigurationError, EvaluationResult, Row, Run, RunError, evaluate, find_run, plugins
 from tunecheck.datasets import SOURCE_ID, TRIAL, DatasetDefaults, open_dataset
@@ -42,8 +43,7 @@ DEFINITIONS = Path("datasets") / "memory"
 """The folder of benchmarks' definitions, with a subfolder for each run name."""
 
 
-@dataclass(frozen=True)
-class MemoryOutcome:
+class MemoryOutcome(msgspec.Struct, frozen=True):
     """The outcome of a run: its result, its figures, the skipped data sets, and its folders.
 
     `results` are folders in the layout of the GoodAI benchmark, one for each repetition.
@@ -58,8 +58,7 @@ class MemoryOutcome:
 FilePath: TypeAlias = str | Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryPlan:
+class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A memory run: its configuration, its agent, and its settings.
 
     Args:

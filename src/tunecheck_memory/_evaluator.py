@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
 
 from tunecheck import ConfigurationError, Evaluator, Fault, Metric, verdict
 from tunecheck.endpoints import Endpoint, ModelCalls

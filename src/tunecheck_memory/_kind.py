@@ -16,7 +16,6 @@ import math
 import random
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
@@ -58,8 +57,7 @@ class Wait(
             raise ValueError(f"the percentage of a Wait must be a number of at least 0, not {self.percentage!r:.60}")
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(msgspec.Struct, frozen=True):
     """A message to the agent; the reply to a `question` is scored.
 
     If `register` is True, the test's callback starts with the reply to this message. In isolated mode, `steps` is not
@@ -77,8 +75,7 @@ class Say:
         self.message.encode()  # raises UnicodeEncodeError, a ValueError, for a lone surrogate
 
 
-@dataclass(frozen=True, slots=True)
-class AskJudge:
+class AskJudge(msgspec.Struct, frozen=True):
     """A question to the judge during the run: `purpose` names the question, `values` are its inputs."""
 
     purpose: str
@@ -90,8 +87,7 @@ class AskJudge:
             raise ValueError("the purpose of an AskJudge must be text, and its values must be a dict of JSON values")
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(msgspec.Struct, frozen=True):
     """The outcome of a step: the reply of agent or judge (None after a wait), and its start and end (µs since 1970)."""
 
     text: str | None
@@ -99,8 +95,7 @@ class Replied:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """The result of a test that counts its points itself: points, at most `most`, and reasons."""
 
     points: int | float  # both types: a logged integer must stay an integer
@@ -167,8 +162,7 @@ class MemoryTest(msgspec.Struct, frozen=True, rename={"expected": "expected_resp
         return len(self.script) - sum(self.is_question[: len(self.script)])
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedTest:
+class FinishedTest(msgspec.Struct, frozen=True):
     """The data for scoring a finished test.
 
     responses: the agent's replies to the test's questions, in order.
@@ -185,8 +179,7 @@ class FinishedTest:
     script: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(msgspec.Struct, frozen=True):
     """A test's score from 0 to 1, and the reasons.
 
     `sure` is False if the rules may be wrong; the judge then scores the test, if there is one.
@@ -211,8 +204,7 @@ def default_waits(lines: int) -> tuple[Wait, ...]:
     return (*waits, Wait()) if lines else ()
 
 
-@dataclass(frozen=True)
-class GenerationContext:
+class GenerationContext(msgspec.Struct, frozen=True):
     """The inputs for new definitions: the run's seed, the memory span, the user's texts and the generator model."""
 
     seed: int
@@ -225,8 +217,7 @@ class GenerationContext:
         return random.Random(f"{self.seed}/{title}/{example}")
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """The context of a running test: the clock (µs since 1970, UTC), its random generator, and the wording."""
 
     now_us: Callable[[], int]

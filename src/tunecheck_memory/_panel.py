@@ -8,7 +8,6 @@ out, further log entries are counted, and long texts are cut.
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.resources import files
 from itertools import pairwise
@@ -91,12 +90,11 @@ def read_log(column: JSON) -> list[LogEntry]:
     return entries if entries and entries[0].what == "begin" else []
 
 
-@dataclass
-class _PanelConversation:
+class _PanelConversation(msgspec.Struct):
     """One conversation: its tests, and their messages."""
 
-    tests: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[LogEntry] = field(default_factory=list)
+    tests: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    messages: list[LogEntry] = msgspec.field(default_factory=list)
 
     def add(self, number: int, row: Mapping[str, JSON], log: list[LogEntry]) -> None:
         """Add a test and its messages; `number` is the number of its row."""

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
@@ -111,8 +110,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
             write_file(folder / CONFIG, configuration.text())
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(msgspec.Struct, frozen=True):
     """A test of a finished run: `score` is None if it has no score; `tokens` counts the tokens from start to end."""
 
     title: str

@@ -20,6 +20,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+import msgspec
+
 from tunecheck import RunError, TunecheckError
 from tunecheck_memory import _events as effects
 from tunecheck_memory._events import Effect, Outcome, Schedule
@@ -153,8 +155,7 @@ class Settings:
     max_message_tokens: int = MAX_MESSAGE_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
-class WaitTarget:
+class WaitTarget(msgspec.Struct, frozen=True):
     """The token count and the time at which a wait ends."""
 
     tokens: int

@@ -19,10 +19,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias, get_args
 
+import msgspec
 from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
@@ -106,8 +107,7 @@ class SessionClock:
         return self.now()
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """A place in a conversation: the messages and tokens before it, and the time (µs since 1970, UTC)."""
 
     message: int
@@ -119,8 +119,7 @@ class Moment:
         return {"message": self.message, "tokens": self.tokens, "at": time_text(to_utc(self.at_us))}
 
 
-@dataclass(slots=True)
-class TestState:
+class TestState(msgspec.Struct):
     """The state of one test.
 
     `spent` counts the calls of the test's own messages, which took `latency_ms`, `judged` its calls to the judge, and
@@ -134,14 +133,14 @@ class TestState:
     id: str
     begun: Moment
     ended: Moment | None = None
-    log: list[JSON] = field(default_factory=list)
-    questions: list[str] = field(default_factory=list)
-    responses: list[str] = field(default_factory=list)
-    since_question: list[str] = field(default_factory=list)
+    log: list[JSON] = msgspec.field(default_factory=list)
+    questions: list[str] = msgspec.field(default_factory=list)
+    responses: list[str] = msgspec.field(default_factory=list)
+    since_question: list[str] = msgspec.field(default_factory=list)
     points: Points | None = None
-    spent: CallsMade = field(default_factory=CallsMade)
-    share: CallsMade = field(default_factory=CallsMade)
-    judged: CallsMade = field(default_factory=CallsMade)
+    spent: CallsMade = msgspec.field(default_factory=CallsMade)
+    share: CallsMade = msgspec.field(default_factory=CallsMade)
+    judged: CallsMade = msgspec.field(default_factory=CallsMade)
     latency_ms: float | None = None
     characters: int = 0
     simulated: bool = False

@@ -197,8 +197,7 @@ SHIPPED_FILLER = Path(__file__).with_name("data") / "filler.jsonl"
 """The shipped pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filler:
+class Filler(msgspec.Struct, frozen=True):
     """A filler message, the reply that the agent may adopt, and the indexes of its entries in the pool."""
 
     message: str

@@ -30,12 +30,13 @@ import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tunecheck import ConfigurationError, StopRunError, TunecheckError, __version__
 from tunecheck.endpoints import TOKEN_BURST_S, Bucket, Clock, EndCall, SharedLimits, TokenBucket
@@ -51,8 +52,7 @@ SILENCE_S = 30.0
 """A process is treated as hung if it sends nothing for this long. Processes report every two seconds."""
 
 
-@dataclass(frozen=True)
-class TaskEnd:
+class TaskEnd(msgspec.Struct, frozen=True):
     """The last item of a task that ended early.
 
     If `stop` is true, the run must end. Otherwise the process of an isolated row died.
@@ -182,8 +182,7 @@ _ARRIVED_S = 5.0
 """A request is assumed to arrive at the service within this many seconds after its grant."""
 
 
-@dataclass(frozen=True)
-class TaskInput:
+class TaskInput(msgspec.Struct, frozen=True):
     """The input of every task of a run, without secrets.
 
     `make` builds the run's execution in a task. `facts` are known facts about the endpoints' APIs, and `rates` gives

@@ -24,7 +24,6 @@ import hashlib
 import math
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -158,8 +157,7 @@ class _Embedded(Completion):
         return {**super().columns(), "response": None}
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingText:
+class _PendingText(msgspec.Struct, frozen=True):
     """A text that waits for its batch; `key` is its idempotency key, `answer` gets its completion."""
 
     text: str

@@ -25,7 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools
@@ -37,8 +39,7 @@ from tunecheck_serve._server import ChatSource
 _SYSTEM = ("system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
-class _IndexedRow:
+class _IndexedRow(msgspec.Struct, frozen=True):
     """A row that the server can answer.
 
     `messages` are those of the first turn, with the system's. `turns` has the keys of each turn's messages without the

@@ -40,6 +40,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
+import msgspec
 from aiohttp import web
 
 from tunecheck import ConfigurationError, ContentFilterError, EndpointError, NoAnswerError, TimedOutError
@@ -76,8 +77,7 @@ class ChatSource(Protocol):
         return
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A parsed request. `digest` is equal for equal requests.
 
     `model` is the requested model's name, None if the request names none. `with_usage` asks for token counts at the end

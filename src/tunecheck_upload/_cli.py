@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from tunecheck import ConfigurationError, TunecheckError, cli, plugins
 from tunecheck.plugins import clean, plural

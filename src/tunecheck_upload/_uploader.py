@@ -26,7 +26,6 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -323,8 +322,7 @@ def metric_keys(names: Iterable[str]) -> dict[str, str]:
 # -- steps
 
 
-@dataclass(frozen=True, slots=True)
-class UploadStep:
+class UploadStep(msgspec.Struct, frozen=True):
     """A step of an upload. Error texts begin with `words`. `repeatable` is true if the step is safe to do twice."""
 
     words: str
@@ -364,8 +362,7 @@ FINISH = UploadStep("finish the run")
 GONE = UploadStep("find the uploaded run")
 
 
-@dataclass(frozen=True, slots=True)
-class Uploaded:
+class Uploaded(msgspec.Struct, frozen=True):
     """The result of an upload.
 
     `url` is the address of the run's page, if there is one. `left_out` names the metrics that are not finite numbers.

@@ -27,10 +27,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy
 from msgspec.structs import replace
 
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from tunecheck.cli._evaluate.options import Options
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(msgspec.Struct, frozen=True):
     """The base run of a gate, and the allowed loss.
 
     `better`: the gate requires an improvement (a margin of 0). `name` finds the run again. The `settings` contain the

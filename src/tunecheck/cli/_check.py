@@ -28,10 +28,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeAlias, cast
+
+import msgspec
 
 from tunecheck import datasets, endpoints
 from tunecheck._errors import ConfigurationError, TunecheckError
@@ -58,8 +59,7 @@ _MAP = "map another column under column_mapping of the data set's YAML file: "
 _NO_TOOLS = "the ground truth calls a function, but the row has no tools"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """The result of checking one data set or endpoint: lines for users, and facts for `--json`."""
 
     ok: bool

@@ -24,8 +24,10 @@ import math
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import CAUSE_METRIC, causes
@@ -55,8 +57,7 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 """Metrics by grouping column and value: `{"row_kind": {"call": {…}, "answer": {…}}}`."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateOutcome:
+class GateOutcome(msgspec.Struct, frozen=True):
     """The outcome of a gate; `found` is None if there was nothing to count.
 
     `found_as` is the text of `found` if it is not a plain number, and `required_as` that of `gate` if it differs. For a
@@ -104,8 +105,7 @@ class GateOutcome:
         return data | {name: dict(details) for name, details in more.items() if details is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A gate such as `function_call_match[call]>=0.8`: a metric, its group of rows (None: all), and the condition.
 
     A group is `call`, `answer` or `column=value`.

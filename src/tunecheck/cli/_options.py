@@ -24,12 +24,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, get_origin, get_type_hints
 
 import click
+import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, loads
@@ -48,8 +49,7 @@ DEFAULT_RESULTS = "eval_results"
 """The default folder of runs, without `--results-dir`."""
 
 
-@dataclass
-class Invocation:
+class Invocation(msgspec.Struct):
     """One start of the program.
 
     Attributes:
@@ -113,8 +113,7 @@ class _Number(click.FloatRange):
     name = "number"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionField:
+class OptionField(msgspec.Struct, frozen=True):
     """An option. `option_fields` adds the name and the type of its field.
 
     Attributes:
@@ -317,7 +316,7 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     for declared in fields(options):
         hint = hints[declared.name]
         kind = hint.__args__[0] if isinstance(hint, UnionType) else hint
-        described[declared.name] = replace(declared.metadata["option"], name=declared.name, kind=kind)
+        described[declared.name] = msgspec.structs.replace(declared.metadata["option"], name=declared.name, kind=kind)
 
     # A class's own options come before those of its bases, contrary to dataclasses.fields. An option that a class
     # defines anew stands among the class's own.

@@ -10,8 +10,9 @@ The steps of `convert`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from tunecheck._disk import replacing, write_file
 from tunecheck._errors import ConfigurationError, DataError, raise_as
@@ -21,8 +22,7 @@ from tunecheck.datasets._sources import JsonArraySource, json_source, sidecar_pa
 from tunecheck.datasets._training import ConversationError, Form, own_keys
 
 
-@dataclass
-class ConversionReport:
+class ConversionReport(msgspec.Struct):
     """The result of a conversion.
 
     `calls` counts the function calls in all answers, `call_rows` the rows with calls as their answer. `unreadable` has
@@ -38,7 +38,7 @@ class ConversionReport:
     rows: int = 0
     calls: int = 0
     call_rows: int = 0
-    unreadable: dict[int, str] = field(default_factory=dict)
+    unreadable: dict[int, str] = msgspec.field(default_factory=dict)
 
 
 def convert(source: Path, form: Form, out: Path, *, overwrite: bool = False) -> ConversionReport:

@@ -25,10 +25,10 @@ An assistant's turn before any message of a user becomes no row, because nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from tunecheck._json import JSON, dumps, loads, object_or_empty
@@ -420,8 +420,7 @@ def _text(content: JSON) -> str:
 CALL_EVALUATORS = ("function_call_match", "argument_match")
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """One form. `fits` returns True for a record of this form; `rows` converts a record, with its number, to rows.
 
     `with_graders` returns the form with the graders of a file; its `files` are then texts of evaluator files by path.
@@ -436,7 +435,7 @@ class Form:
     unit: str = "conversation"
     own_defaults: DatasetDefaults | None = None
     with_graders: Callable[[Path], Form] | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def defaults(self) -> DatasetDefaults:

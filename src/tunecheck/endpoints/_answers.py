@@ -15,9 +15,10 @@ Some servers repeat the text so far in each piece, or at the end. `_Pieces.text`
 import codecs
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import cast
+
+import msgspec
 
 from tunecheck._json import JSON, dumps, object_or_empty, text_or_json, text_or_none, value_of
 from tunecheck.calls._model import MAX_CALLS, decode, kind_of, write_calls
@@ -437,12 +438,11 @@ def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
             lines = []
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
+class _Pieces(msgspec.Struct, frozen=True):
     """The pieces of a text under a key of a message, such as ["The wea", "ther is", " fine."] under `content`."""
 
     key: str
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
 
     def text(self, repeated: list[str]) -> str:
         """Return the joined pieces, or only the last piece if it repeats the text before it.
@@ -571,16 +571,15 @@ def _as_json(value: object, repeated: list[str]) -> JSON:
     return cast("JSON", value)
 
 
-@dataclass(slots=True)
-class _StreamedAnswer:
+class _StreamedAnswer(msgspec.Struct):
     """The part of an answer received so far. Only the first choice is read.
 
     `envelope` has the fields of the reply around the choices, such as its id and model. `begun`: a piece of the choice
     has arrived. `has_other_events`: some events have no choices and are not of the Responses API.
     """
 
-    envelope: dict[str, JSON] = field(default_factory=dict)
-    message: dict[str, object] = field(default_factory=dict)
+    envelope: dict[str, JSON] = msgspec.field(default_factory=dict)
+    message: dict[str, object] = msgspec.field(default_factory=dict)
     finish_reason: JSON = None
     usage: JSON = None
     error: JSON = None

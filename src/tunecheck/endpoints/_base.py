@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -50,8 +50,7 @@ class ChatRequest:
     may_raise_limit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call, as the service counted them; None if it did not report a count.
 
     `cached_input_tokens` is the part of the input that the service read from its cache. `reasoning_tokens` is the part
@@ -103,7 +102,7 @@ def count_unanswered(usage: Usage) -> None:
 
 
 # The names of the counts, in the order of Usage.
-_COUNTS = tuple(count.name for count in fields(Usage))
+_COUNTS = Usage.__struct_fields__
 _ALWAYS_COUNTED = ("input_tokens", "output_tokens")
 
 
@@ -151,7 +150,7 @@ class Completion:
 
     text: str | None = None
     tool_calls: tuple[Mapping[str, JSON], ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     latency_ms: float | None = None
     finish_reason: str | None = None
     request_id: str | None = None
@@ -401,8 +400,7 @@ class PriceFile(Written, frozen=True):
     models: dict[str, Price] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(msgspec.Struct, frozen=True):
     """Prices by model, deployment or endpoint name."""
 
     by_name: Mapping[str, Price]
@@ -468,8 +466,7 @@ class ConcurrencyLimit(Written, frozen=True):
 C = TypeVar("C", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The place of a value in a file that people write. Errors about the value have the type `kind`."""
 
     document: Document
@@ -487,8 +484,7 @@ class Place:
         return self.kind(f"{self.document.where(*self.path)}: {label}{problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(msgspec.Struct, frozen=True):
     """A definition as it was written, with references to the environment unresolved.
 
     `name` is the endpoint's name in results and errors. Relative paths are relative to `folder`.

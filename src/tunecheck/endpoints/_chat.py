@@ -15,9 +15,10 @@ replies are converted from and to chat completions at the end of this module.
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, find_value, object_or_empty, parse_path
@@ -33,8 +34,7 @@ _OPERATION = "/chat/completions"
 _RESPONSES = "/responses"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceOperation:
+class ServiceOperation(msgspec.Struct, frozen=True):
     """Another operation of a service with chat completions, such as embeddings.
 
     `body` is the common part of all requests.

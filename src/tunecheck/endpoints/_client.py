@@ -85,8 +85,7 @@ class ServiceConfig(EndpointConfig, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceCall(Generic[A]):
+class ServiceCall(msgspec.Struct, Generic[A], frozen=True):
     """One call of a service, unchanged in all its attempts.
 
     `body` is the JSON to post. All attempts have the idempotency key `key`, so that a service can avoid computing and
@@ -102,13 +101,12 @@ class ServiceCall(Generic[A]):
     read: Callable[[JSON], A]
     tokens: int = 0
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     text_answers: bool = False
     empty_answers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange(Generic[A]):
+class Exchange(msgspec.Struct, Generic[A], frozen=True):
     """A reply and the answer read from it.
 
     `latency_ms` is the time from sending the successful attempt to its last byte, `first_token_ms` the time to the

@@ -20,9 +20,10 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+
+import msgspec
 
 from tunecheck import _errors as errors, plugins
 from tunecheck._json import plain
@@ -30,8 +31,7 @@ from tunecheck._loops import LateError, LoopThread
 from tunecheck._worker_process import Pipes, ProcessEndedError, WorkerProcess
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionPlace:
+class FunctionPlace(msgspec.Struct, frozen=True):
     """The place of a function: a module or a file, the function's name, and Python's search path."""
 
     module: str

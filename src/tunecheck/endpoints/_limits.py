@@ -12,9 +12,10 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, Protocol, TypeAlias
+
+import msgspec
 
 TOKEN_BURST_S = 10.0
 """Capacity of a bucket of tokens, in seconds of its rate. It is large because one call takes many tokens."""
@@ -49,8 +50,7 @@ class Bucket(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SharedLimits:
+class SharedLimits(msgspec.Struct, frozen=True):
     """The rate limits of requests and tokens; None means no limit."""
 
     requests: Bucket | None = None

@@ -24,7 +24,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from hashlib import blake2b
@@ -285,23 +285,21 @@ def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str
 # -- the mistakes: each turns a right answer into a wrong one, or returns None
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedAnswer:
+class SimulatedAnswer(msgspec.Struct, frozen=True):
     """A simulated answer: text, calls, or both."""
 
     text: str | None = None
     calls: tuple[FunctionCall, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """The input of a mistake: the last message sent to the model, and each function's parameter schema.
 
     `message` is the end of that message (at most 2,000 characters); wrong values take names and words from it.
     """
 
     message: str = ""
-    functions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    functions: Mapping[str, Mapping[str, JSON]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of_request(cls, request: ChatRequest) -> Situation:
@@ -426,7 +424,7 @@ def called_instead_of_answered(draft: SimulatedAnswer, situation: Situation, rng
 def reword_answer(draft: SimulatedAnswer, _: Situation, rng: Random) -> SimulatedAnswer | None:
     """Paraphrase a text answer; None if it is empty."""
     text = paraphrase(draft.text or "", rng)
-    return None if text is None else replace(draft, text=text)
+    return None if text is None else msgspec.structs.replace(draft, text=text)
 
 
 CALL_MISTAKES: Mapping[str, Mistake] = MappingProxyType({
@@ -508,7 +506,7 @@ def _with_value(draft: SimulatedAnswer, index: int, path: ValuePath, value: JSON
 
 def _with_call(draft: SimulatedAnswer, index: int, call: FunctionCall) -> SimulatedAnswer:
     """Return the answer with another call at this index."""
-    return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
+    return msgspec.structs.replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
 
 
 def _different_value(value: JSON, schema: Mapping[str, JSON], message: str, rng: Random) -> JSON:

@@ -33,6 +33,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import aiohttp
+import msgspec
 import yarl
 
 from tunecheck._errors import (
@@ -183,8 +184,7 @@ _IDLE_S = 4.0
 """Unused connections are closed after this time, before the server closes them and breaks the next request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """A complete reply. Header names are case-insensitive.
 
     `arrivals` are pairs of the bytes received so far and the seconds since the request was sent, one for each chunk.

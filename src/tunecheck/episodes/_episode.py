@@ -19,9 +19,10 @@ its sentence. Example of a step, shortened:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, TypeAlias, cast
+
+import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
@@ -45,8 +46,7 @@ _DEEPEST = 200  # levels of a state that are compared; below, a whole value is t
 _LONGEST_KEY = 120  # characters of one key in a path
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One difference between two states: its path, and the values before and after."""
 
     path: Path
@@ -162,15 +162,13 @@ REASONING = "reasoning_content"
 """The column of the model's reasoning in each step, named as in BFCL's result files; only if there is any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """The messages that begin a turn."""
 
     messages: Sequence[Message] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """An answer of the model.
 
     `content` is the step in the result. `made` is the list of the executed calls' texts, None if unknown. `completion`
@@ -184,8 +182,7 @@ class Answered:
     request: JSON = None
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """An executed call.
 
     `changes` are the differences between the states before and after it. `acted`: it changed anything in the
@@ -198,15 +195,13 @@ class Called:
     acted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StateSeen:
+class StateSeen(msgspec.Struct, frozen=True):
     """The simulators' states by name: a copy, or texts for the log."""
 
     states: object
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(msgspec.Struct, frozen=True):
     """The end of a turn.
 
     `by` is the reason: `answer`, `empty` or `unreadable`; or, if the conversation was ended by force, `step_limit`,
@@ -220,12 +215,11 @@ class TurnEnded:
 Event: TypeAlias = Said | Answered | Called | StateSeen | TurnEnded
 
 
-@dataclass(slots=True)
-class EpisodeTurn:
+class EpisodeTurn(msgspec.Struct):
     """One turn: its answers and calls, and the states at its end, if they were recorded."""
 
-    answers: list[Answered] = field(default_factory=list)
-    calls: list[Called] = field(default_factory=list)
+    answers: list[Answered] = msgspec.field(default_factory=list)
+    calls: list[Called] = msgspec.field(default_factory=list)
     states: object = None
 
 

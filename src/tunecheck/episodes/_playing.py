@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from tunecheck._json import JSON, SCALAR_TYPES, dumps
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
@@ -32,8 +34,7 @@ _MOST_READINGS = 10_000
 """The most texts of ground-truth calls that are cached with their calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroundTruth:
+class GroundTruth(msgspec.Struct, frozen=True):
     """The calls that a conversation should make, and the initial configuration of its simulators.
 
     `turns` holds the calls of each turn, as texts or in any format; a turn without calls requires an answer. `judging`

@@ -12,8 +12,10 @@ The operation `ls` is offered only from the second turn on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from tunecheck._json import JSON, real_number, text_or_json, text_or_none, whole_number
 from tunecheck._targets import CallContext, Row
@@ -38,16 +40,14 @@ Message: TypeAlias = Mapping[str, JSON]
 _DONE = "Done."
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """Functions that a model may call, as OpenAI tools and as documents for a prompt."""
 
     tools: Sequence[Tool]
     functions: Sequence[JSON]
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True):
     """A row's conversation.
 
     `held_out` are the functions that are added at the beginning of a turn (from 0). `config` is the simulators' initial
@@ -251,8 +251,7 @@ class ScriptedUser:
         return self._turns[turn] if turn < len(self._turns) else None
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointModel:
+class EndpointModel(msgspec.Struct, frozen=True):
     """Calls an endpoint; answers recorded by an earlier, interrupted attempt are reused.
 
     `in_text`: the conversation's dialect reads calls from the text.

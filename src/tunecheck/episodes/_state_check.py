@@ -26,6 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias, cast
 
+import msgspec
+
 from tunecheck._errors import DataError, PluginError
 from tunecheck._faults import Fault, Verdict, sentence, verdict
 from tunecheck._json import JSON
@@ -137,8 +139,7 @@ def failed_verdict(error_type: str, message: str, turn: int | None = None, path:
     return RowVerdict(False, error_type, turn, message, path, code=_CODES[error_type])
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """A conversation to judge.
 
     `turns` are the model's calls by turn and step. `named`: all arguments have names, as in JSON calls. `episode` is
@@ -246,8 +247,10 @@ class StateCheck:
         if verdict.valid is not False:
             return verdict
 
-        alternatives = [replace(given.truth, turns=turns) for turns in given.truth.judging.alternative_ground_truths]
-        passes = any(self._judge_by_truth(replace(given, truth=truth)).valid for truth in alternatives)
+        alternatives = [
+            msgspec.structs.replace(given.truth, turns=turns) for turns in given.truth.judging.alternative_ground_truths
+        ]
+        passes = any(self._judge_by_truth(msgspec.structs.replace(given, truth=truth)).valid for truth in alternatives)
         return PASSED if passes else verdict
 
     def _judge_by_truth(self, given: Given) -> RowVerdict:

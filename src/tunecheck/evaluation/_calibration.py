@@ -29,6 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Unpack
 
+import msgspec
 from msgspec.structs import replace
 
 from tunecheck._describe import one_of
@@ -83,8 +84,7 @@ _MOST_SHOWN = 60
 """Maximum number of characters of a label or verdict in an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(msgspec.Struct, frozen=True):
     """A row for which the verdict differs from the label; `label` is the value in the data."""
 
     row_id: str
@@ -297,8 +297,7 @@ def as_number(label: JSON) -> float | None:
 # -- comparing verdicts with labels
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(msgspec.Struct, frozen=True):
     """A row with its label (`given` is the value in the data) and the evaluator's verdict, score and threshold."""
 
     index: int

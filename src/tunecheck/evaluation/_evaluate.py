@@ -17,11 +17,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeAlias, Unpack
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from tunecheck import plugins
 from tunecheck._errors import ConfigurationError, PluginError

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -355,8 +356,7 @@ def recorded_results(
     return recorded
 
 
-@dataclass
-class _Work:
+class _Work(msgspec.Struct):
     """A run in progress in its folder; `notes` are remarks for the reader of its results."""
 
     execution: Execution

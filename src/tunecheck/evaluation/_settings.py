@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, real_number
@@ -92,8 +93,7 @@ class EvaluateArguments(ScoreArguments, total=False):
     on: RunsElsewhere | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a run, as `evaluate()` and `score()` take them.
 
     Attributes:

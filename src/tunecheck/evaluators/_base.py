@@ -1,15 +1,15 @@
 """The base class of the built-in evaluators, and the description of a metric."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import msgspec
 
 from tunecheck._faults import Verdict
 from tunecheck._json import JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """The meaning of a metric's values, for comparisons, gates and reports.
 
     `kind` is "score" (graded), "binary" (0 or 1) or "count". `range` is the lowest and highest value, None if

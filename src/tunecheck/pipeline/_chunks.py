@@ -19,10 +19,13 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from tunecheck._errors import RunInterruptedError
 from tunecheck._files import Verdicts
@@ -51,8 +54,7 @@ _CONFIRMED_S = 0.05
 """After this many seconds without output, an empty portion shows that the driver has journaled the one before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """Rows for one task.
 
     `known` has the journal records that the run already has, by row index. `isolated` rows are run one at a time in a
@@ -60,26 +62,25 @@ class Chunk:
     """
 
     rows: tuple[Row, ...]
-    known: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    known: Mapping[int, Sequence[bytes]] = msgspec.field(default_factory=dict)
     isolated: bool = False
 
 
-@dataclass(slots=True)
-class Portion:
+class Portion(msgspec.Struct):
     """Output of a task since its previous portion.
 
     `records` are journal records with the indices of their rows; `finished` are row indices. `answered` and `asked`
     count the completed calls to the target and to judges. `failed` counts the finished rows with an error.
     """
 
-    records: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
-    finished: list[int] = field(default_factory=list)
+    records: list[tuple[tuple[int, ...], bytes]] = msgspec.field(default_factory=list)
+    finished: list[int] = msgspec.field(default_factory=list)
     answered: int = 0
     asked: int = 0
     failed: int = 0
-    notes: list[str] = field(default_factory=list)
-    remarks: Remarks = field(default_factory=Remarks)
-    facts: dict[str, JSON] = field(default_factory=dict)
+    notes: list[str] = msgspec.field(default_factory=list)
+    remarks: Remarks = msgspec.field(default_factory=Remarks)
+    facts: dict[str, JSON] = msgspec.field(default_factory=dict)
     """Properties of the endpoints' APIs that the chunk found; only its last portion has them."""
     stage: str = ""
     """The stage that an isolated row begins: `target`, or an evaluator's name."""
@@ -192,8 +193,7 @@ class _ChunkEngine(Engine):
             portion.failed += bool(state.errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _LimitedCalls:
+class _LimitedCalls(msgspec.Struct, frozen=True):
     """The judges' answers that tasks share; limits judge calls in flight to the outbox's room."""
 
     shared: SharedCalls

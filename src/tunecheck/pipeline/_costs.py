@@ -18,7 +18,9 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
@@ -103,8 +105,7 @@ def tokens_in(characters: int) -> int:
 # -- the calls, tokens and cost of a run, for its files and its output
 
 
-@dataclass(slots=True)
-class Spending:
+class Spending(msgspec.Struct):
     """Calls, tokens and cost of one evaluator or of the target.
 
     If calls have no token counts (`uncounted`), their cost is estimated and the total cost is unknown. `unpriced` calls
@@ -116,7 +117,9 @@ class Spending:
     output_tokens: int = 0
     uncounted: int = 0
     unpriced: int = 0
-    costs: defaultdict[tuple[str, bool], array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
+    costs: defaultdict[tuple[str, bool], array[float]] = msgspec.field(
+        default_factory=lambda: defaultdict(lambda: array("d"))
+    )
     """The cost of each call, by currency and by whether tokens were counted; an exact sum depends on no order."""
 
     def count_calls(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
@@ -196,8 +199,7 @@ class Reservation:
             self.cost = (self.cost or 0.0) + cost
 
 
-@dataclass(slots=True)
-class _CostRatio:
+class _CostRatio(msgspec.Struct):
     """Ratio of actual to expected costs, as a moving average over about ten calls.
 
     A call with an expected cost of 0 counts as an expected cost of 1. For example, if the first calls cost twice as

@@ -23,7 +23,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -331,8 +331,7 @@ _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
 _NUMBER = re.compile(r"\d[\d.,:]*")
 
 
-@dataclass(slots=True)
-class FailureGroup:
+class FailureGroup(msgspec.Struct):
     """Failures of one kind: title, number of rows, id of an example row, and its explanation.
 
     `error_type` is the class of an error, such as `ColumnMissingError`; "" if the failure is no error.
@@ -349,8 +348,7 @@ Groups: TypeAlias = dict[str, FailureGroup]
 """Groups of failures by a key: a cause, a fault's code, or the pattern of an error."""
 
 
-@dataclass(slots=True)
-class Failures:
+class Failures(msgspec.Struct):
     """The failures and errors of a run.
 
     `causes` counts rows by cause, with the evidence in words; `reasons` counts failed rows without a cause, by the
@@ -360,12 +358,12 @@ class Failures:
     with neither a cause nor a reason.
     """
 
-    causes: Groups = field(default_factory=dict)
-    reasons: Groups = field(default_factory=dict)
-    errors: dict[str, Groups] = field(default_factory=dict)
-    faults: dict[str, Groups] = field(default_factory=dict)
+    causes: Groups = msgspec.field(default_factory=dict)
+    reasons: Groups = msgspec.field(default_factory=dict)
+    errors: dict[str, Groups] = msgspec.field(default_factory=dict)
+    faults: dict[str, Groups] = msgspec.field(default_factory=dict)
     simulated_answers: int = 0
-    below_threshold: Groups = field(default_factory=dict)
+    below_threshold: Groups = msgspec.field(default_factory=dict)
 
     def add(self, row: Mapping[str, JSON], readers: Iterable[VerdictReader]) -> None:
         """Count one more row in all groups that it belongs to; `readers` read the verdicts of the run's evaluators.

@@ -25,9 +25,11 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from tunecheck._files import Failure, ModelCall
 from tunecheck._json import JSON, content_hash, dumps, whole_number
@@ -412,8 +414,7 @@ class RunCalls:
         return cost
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorCalls:
+class EvaluatorCalls(msgspec.Struct, frozen=True):
     """The calls of one evaluator of a run."""
 
     calls: RunCalls

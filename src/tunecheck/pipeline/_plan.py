@@ -12,10 +12,11 @@ import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from tunecheck._errors import TimedOutError
 from tunecheck._files import CallsRead
@@ -129,8 +130,7 @@ class RandomOrder:
             yield from unit
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The parts and settings of a run."""
 
     run_id: str
@@ -184,14 +184,13 @@ def response_as_read(choice: CallsChoice | None, arguments: Mapping[str, object]
     return UnreadText(response) if is_unread else response
 
 
-@dataclass(slots=True)
-class ReadCallsCount:
+class ReadCallsCount(msgspec.Struct):
     """Counts answers with calls in their text, and how pass counts change if those calls count or not."""
 
     choice: CallsChoice | None = None
     answers: int = 0
     unparsed: int = 0
-    gained: Counter[str] = field(default_factory=Counter)
+    gained: Counter[str] = msgspec.field(default_factory=Counter)
     """Additional passes in the other reading, by evaluator (negative if fewer)."""
 
     def add(self, state: RowState, evaluators: Sequence[BoundEvaluator]) -> None:
@@ -240,15 +239,14 @@ class ReadCallsCount:
         return CallsRead(reading=reading, unparsed=self.unparsed, answers=self.answers, pass_rates=other)
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(msgspec.Struct, frozen=True):
     """Counts of events that are reported to the user."""
 
-    lost: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of rows with a null key, by a text that names evaluator, key and reason."""
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of rows that named a file they may not use, by the text of the refusal."""
-    late: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of rows on which an evaluator exceeded its time limit, by evaluator."""
 
     def add(self, more: Remarks) -> None:
@@ -258,8 +256,7 @@ class Remarks:
         self.late.update(more.late)
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """The progress of a run."""
 
     read: int = 0
@@ -270,9 +267,9 @@ class Tally:
     failed: int = 0
     reused: int = 0
     reused_verdicts: int = 0
-    notes: list[str] = field(default_factory=list)
-    remarks: Remarks = field(default_factory=Remarks)
-    read_calls: ReadCallsCount = field(default_factory=ReadCallsCount)
+    notes: list[str] = msgspec.field(default_factory=list)
+    remarks: Remarks = msgspec.field(default_factory=Remarks)
+    read_calls: ReadCallsCount = msgspec.field(default_factory=ReadCallsCount)
 
     def sentences(self, evaluator_timeout: float, masked: int = 0) -> list[str]:
         """Return notes for the user: refused files, timeouts, values that became null, and `masked` answers."""

@@ -33,6 +33,7 @@ from operator import itemgetter, neg
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct, to_builtins
 
 from tunecheck._disk import open_regular, put_in_place
@@ -423,8 +424,7 @@ def mean_of_sums(sums: Sequence[ExactSum]) -> float | None:
 # -- counting
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(msgspec.Struct):
     """The counts of one evaluator in one cell.
 
     `results` counts pass, fail and not applicable by metric, `numbers` has the sum of each key's numbers. For example,
@@ -435,11 +435,11 @@ class _Tally:
     scored: int = 0
     errors: int = 0
     outputs: int = 0
-    results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    numbers: defaultdict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
-    first_rows: dict[tuple[str, ...], int] = field(default_factory=dict)
+    results: defaultdict[str, Counter[str]] = msgspec.field(default_factory=lambda: defaultdict(Counter))
+    numbers: defaultdict[str, ExactSum] = msgspec.field(default_factory=lambda: defaultdict(ExactSum))
+    first_rows: dict[tuple[str, ...], int] = msgspec.field(default_factory=dict)
     """The index of the first row for each set of keys that outputs have."""
-    without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    without_mean: dict[tuple[str, ...], frozenset[str]] = msgspec.field(default_factory=dict)
     """The keys without a mean in each set of keys, such as thresholds."""
 
     def add(self, index: int, output: Output) -> None:
@@ -469,14 +469,13 @@ class _Tally:
                 each.condense()
 
 
-@dataclass(slots=True)
-class _Cell:
+class _Cell(msgspec.Struct):
     """The rows with one value of a grouping column; metrics over all rows add up the counts of a column's cells."""
 
     tallies: list[_Tally]
     """The counts of each evaluator, in the order of the run's evaluators."""
-    causes: Counter[str] = field(default_factory=Counter)
-    rows: array[int] = field(default_factory=lambda: array("Q"))
+    causes: Counter[str] = msgspec.field(default_factory=Counter)
+    rows: array[int] = msgspec.field(default_factory=lambda: array("Q"))
     """Indices of the rows (8 bytes a row)."""
 
 

@@ -33,6 +33,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import msgspec
+
 from tunecheck._errors import EndpointError, LeftAtOnceError, RunError
 from tunecheck._faults import error_cause
 from tunecheck._files import Failure, MetricEntry
@@ -76,8 +78,7 @@ class ColumnMissingError(KeyError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """`${data.a.b}`: the source of a value and the path to it.
 
     For this text, the source is `data`, and the steps are `a` and `b`.
@@ -97,8 +98,7 @@ class Reference:
         return None if value is MISSING else value
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A value that is written in the mapping, in place of a reference to a column."""
 
     value: JSON
@@ -115,8 +115,7 @@ MappingLayers = Mapping[str, Mapping[str, Mapped]]
 """The values of parameters by layer: `default`, `target`, or an evaluator's name. `_mapping.py` makes the layers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """The possible parameter lists of a callable.
 
     Each choice maps parameter names to True if required. Most callables have one choice; a callable with overloads
@@ -202,8 +201,7 @@ class Binder:
 # -- evaluators
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(msgspec.Struct, frozen=True):
     """An output with null keys, because some values have no JSON form or are not finite; `lost` has the reasons by key.
 
     `failure` is set if no remaining value can count: the row is not scored.

@@ -27,11 +27,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -105,11 +106,10 @@ class Executor(Protocol):
         """Shut threads and processes down."""
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(msgspec.Struct):
     """The progress of a batch in its thread: the outcomes so far, and the start time of the current call."""
 
-    outcomes: list[list[Outcome]] = field(default_factory=list)
+    outcomes: list[list[Outcome]] = msgspec.field(default_factory=list)
     begun: float | None = None
     abandoned: bool = False
     """True if the caller no longer waits for the batch."""
@@ -208,8 +208,7 @@ class ThreadExecutor:
         self._threads.shutdown()
 
 
-@dataclass(slots=True)
-class AsyncExecutor:
+class AsyncExecutor(msgspec.Struct):
     """Awaits one asynchronous evaluator, one row at a time in each slot.
 
     `calls` makes the model calls of an evaluator with a `call_with`, which runs in the run's own loop.

@@ -13,6 +13,8 @@ from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+import msgspec
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
     from tunecheck.views import Table
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(msgspec.Struct, frozen=True):
     """One extension that a plug-in provides: where to load it from, and a help of one line.
 
     `loader` is `package.module:attribute`, in the plug-in's own package. Tunecheck imports it when it is first used.
@@ -46,8 +47,7 @@ class Extension:
 Extensions: TypeAlias = Mapping[str, Extension]
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """The code of a fault, with its title in headings and counts.
 
     The code of a cause also has the side that needs a change (the serving or the model), and advice.

@@ -18,13 +18,15 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from tunecheck._errors import MissingExtraError, PluginError, TunecheckError, raise_as
 from tunecheck._messages import did_you_mean
@@ -44,8 +46,7 @@ CORE = "core"
 """The core's own plug-in, which comes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentPlugin:
+class AbsentPlugin(msgspec.Struct, frozen=True):
     """A registered plug-in that cannot be loaded: its package is missing or broken."""
 
     name: str
@@ -56,8 +57,7 @@ class AbsentPlugin:
 
 
 # `select` is kept to find the entry points of other groups, because reading all entry points again takes long.
-@dataclass(frozen=True, slots=True)
-class _Environment:
+class _Environment(msgspec.Struct, frozen=True):
     select: Callable[..., EntryPoints]
     plugins: tuple[interface.Plugin, ...]
     absent: tuple[AbsentPlugin, ...]
@@ -134,8 +134,7 @@ _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "forma
 """Kinds of the core that a Python file in the workspace's folder of the same name offers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """An extension that a name may mean; `origin` says where it comes from, for people.
 
     `file` is the workspace's file that offers it, None if it is installed; `plugin` the plug-in that brings it.

@@ -30,7 +30,6 @@ the model come last. An evaluator's own reason or an error takes its place if it
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -284,7 +283,7 @@ def _other_reason(failures: Failures, causes: Sequence[str], primary: str) -> Fa
     """
     reasons = [*failures.reasons.values()]
     for stage, errors in failures.errors.items():
-        reasons += [dataclasses.replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
+        reasons += [msgspec.structs.replace(error, title=f"{stage}: {error.words}") for error in errors.values()]
 
     if primary in failures.below_threshold:
         reasons.append(failures.below_threshold[primary])

@@ -26,11 +26,11 @@ import contextlib
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
 from msgspec import UNSET, structs
 
 from tunecheck._disk import open_regular, sha256_of
@@ -128,8 +128,7 @@ def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, d
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Reusable:
+class Reusable(msgspec.Struct, frozen=True):
     """The results in an earlier run's journal that are still valid: the verdicts of `evaluators`, and `answers`."""
 
     evaluators: frozenset[str]
@@ -283,8 +282,7 @@ _LOGS = "*/*/events.jsonl"
 """Event logs of sessions, below a plug-in's folder in the run's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(msgspec.Struct, frozen=True):
     """The result of a check: the damage, and the parts that could not be checked, each in words.
 
     `rows` is the number of rows; None if it is unknown or 0.

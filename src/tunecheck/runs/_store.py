@@ -33,7 +33,6 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -86,8 +85,7 @@ class _FileOfRun:
         return run.folder / self._name
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """One folder below `eval_results/`."""
 
     folder: Path

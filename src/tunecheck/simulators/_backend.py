@@ -42,6 +42,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, TypeVar, cast
 
+import msgspec
+
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON, SCALAR_TYPES
 from tunecheck._loops import LateError, Threads
@@ -165,8 +167,7 @@ class ArgumentError(Exception):
     """Unknown or missing arguments of an operation; the text names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One operation: its name, its method, its parameters in order, and the required ones.
 
     `positional` is the number of parameters that may be given by position. `is_async`: the method is an `async def`.
@@ -355,8 +356,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 # -- the simulators of one attempt
 
 
-@dataclass(frozen=True, slots=True)
-class OperationResult:
+class OperationResult(msgspec.Struct, frozen=True):
     """The result of one call.
 
     `text` is shown to the model. `error` is True if the call failed, also if it returned a dict with an `error`.

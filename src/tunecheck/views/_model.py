@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+
+import msgspec
 
 from tunecheck._messages import cut_middle, printable
 
@@ -34,8 +35,7 @@ Style = Literal["", "strong", "dim", "good", "bad", "warn"]
 """The meaning of words; each format has its own marks, such as green or ✅ for `good`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """A piece of a sentence.
 
     Words are `foreign` if they come from data, a model or a user. In formats with markup, they are in a code span.
@@ -62,15 +62,13 @@ def text_of(sentence: Sentence) -> str:
     return "".join(piece.text for piece in words_of(sentence))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Sentences that belong together, one per line."""
 
     lines: Sequence[Sentence]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Rows of cells.
 
     `align` has a letter for each column: l (left) or r (right); the last letter also holds for all further columns. On
@@ -89,8 +87,7 @@ class Table:
         return "left" if self.align[min(column, len(self.align) - 1)] == "l" else "right"
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True):
     """A line of a chart: a label, and a value with its interval."""
 
     label: str
@@ -99,8 +96,7 @@ class Interval:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """Intervals on one axis; formats without drawings leave it out, because a table has the same figures."""
 
     intervals: Sequence[Interval]
@@ -113,8 +109,7 @@ CheckEnd: TypeAlias = Literal["failure", "error", "skipped"]
 """The elements of JUnit for a test that did not pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A condition that a run must meet, with the finding; `ended` is None if it was met."""
 
     group: str
@@ -123,8 +118,7 @@ class Check:
     ended: CheckEnd | None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """A page of results. Terminals do not show the title, so the first part must contain its information, too.
 
     Only JUnit shows `checks` and `facts`, and it shows no parts. `notes` are warnings and remarks.
@@ -134,7 +128,7 @@ class View:
     parts: Sequence[Part]
     notes: Sequence[str] = ()
     checks: Sequence[Check] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # -- on a terminal

@@ -35,9 +35,10 @@ import heapq
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
+
+import msgspec
 
 from tunecheck import Run
 from tunecheck.calls import FunctionCall, canonical_text
@@ -68,8 +69,7 @@ _FEWEST_WORDS = 6
 Sketch: TypeAlias = "array[int]"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRow:
+class KnownRow(msgspec.Struct, frozen=True):
     """The digest of a row for comparisons: its messages, functions and calls, and a sketch of its wording.
 
     `words_digest` covers all messages, `tools_digest` the functions and the start state, `path` the expected calls.
@@ -96,13 +96,12 @@ class KnownRow:
         return other.user_beginnings[-1] in self.user_beginnings and other.other_beginnings[-1] in self.other_beginnings
 
 
-@dataclass
-class KnownRows:
+class KnownRows(msgspec.Struct):
     """Rows indexed by wording and calls, so that each new row is compared with few others."""
 
-    _by_words: dict[bytes, KnownRow] = field(default_factory=dict)
-    _by_path: dict[tuple[str, ...], KnownRow] = field(default_factory=dict)
-    _by_key: dict[int, list[KnownRow]] = field(default_factory=lambda: defaultdict(list))
+    _by_words: dict[bytes, KnownRow] = msgspec.field(default_factory=dict)
+    _by_path: dict[tuple[str, ...], KnownRow] = msgspec.field(default_factory=dict)
+    _by_key: dict[int, list[KnownRow]] = msgspec.field(default_factory=lambda: defaultdict(list))
 
     def add(self, row: KnownRow) -> None:
         """Add a row to the indexes.
@@ -228,8 +227,7 @@ FEWEST_RUNS = 2
 """The fewest runs that can show that all runs fail alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(msgspec.Struct, frozen=True):
     """The findings, worst first; `idle` counts the rows that an agent passes without calling a function."""
 
     rows: int
@@ -354,8 +352,7 @@ def _can_be_left_out(check: EntryCheck, at: int) -> bool:
     return results == [each.step.result.text for each in others] and shorter.state == complete.state
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     """A run's wrong answer to a row, and the cause; equal calls have equal texts."""
 
     answer: str

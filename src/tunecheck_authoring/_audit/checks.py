@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
+
+import msgspec
 
 from tunecheck import DataError, PluginError, episodes
 from tunecheck.calls import (
@@ -61,8 +62,7 @@ _LONGEST = 200
 """The most characters of a row's name or a call in a finding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A problem of an entry: `problem` is its kind, a key of `PROBLEMS` or `REMARKS`; `text` describes it on one line.
 
     `turn` counts from 0, as in verdicts; it is None if the finding concerns the whole entry. `call` is the ground-truth
@@ -200,8 +200,7 @@ def _check_roles(entry: str, column: str, value: object) -> Iterator[Finding]:
 _WITH_POSSIBLE_ANSWERS = ("simple", "multiple", "parallel")
 
 
-@dataclass(frozen=True, slots=True)
-class RightCall:
+class RightCall(msgspec.Struct, frozen=True):
     """A call with the accepted values of each parameter; "" among several values marks an optional parameter.
 
     For example `area` with `{"base": [10], "unit": ["m", "metres", ""]}`. If `possible` is True, each entry of an
@@ -321,8 +320,7 @@ GroundTruth: TypeAlias = list[list[ReadCall]]
 """The calls of each turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class TruthCall:
+class TruthCall(msgspec.Struct, frozen=True):
     """An expected call of a row: its turn, its text, and its accepted values.
 
     `step` is the call with its outcome in a replay; calls of a single question have an empty outcome.
@@ -338,8 +336,7 @@ class TruthCall:
         return self.step.call.name
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedRow:
+class CheckedRow(msgspec.Struct, frozen=True):
     """A row and its findings; `replayed` is the replay of its ground truth, if the replay was possible."""
 
     name: str

@@ -11,9 +11,11 @@ A row becomes a `Dialogue`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import asdict
 
 from tunecheck.calls import FunctionCall, ToolDefinitions
 from tunecheck.episodes import Called, leaves
@@ -54,8 +56,7 @@ _MOST_EVIDENCE = 400
 """The most characters of a finding's evidence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     """An automatic fix: replace this call of the turn's ground truth by `new`, or delete it if `new` is None."""
 
     turn: int
@@ -63,8 +64,7 @@ class Replacement:
     new: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
+class AuditFinding(msgspec.Struct, frozen=True):
     """A probable mistake in the row `id`; `turn` counts from 0, and is None if the finding concerns the whole row."""
 
     id: str
@@ -106,8 +106,7 @@ _WITHOUT_TRUTH = ("irrelevance", "relevance")
 QUESTION_COLUMNS = ("query", "messages", "question", "prompt", "input")
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogue:
+class Dialogue(msgspec.Struct, frozen=True):
     """The messages of each turn, and the expected calls.
 
     `asked` holds the user's words by turn, `told` the other texts that the model reads, `start` the simulators' state.
@@ -119,7 +118,7 @@ class Dialogue:
     asked: Sequence[str]
     told: Sequence[str] = ()
     calls: Sequence[checks.TruthCall] = ()
-    tools: ToolDefinitions = field(default_factory=lambda: ToolDefinitions({}))
+    tools: ToolDefinitions = msgspec.field(default_factory=lambda: ToolDefinitions({}))
     start: object = None
     is_conversation: bool = False
     look_up: Callable[[Sequence[str]], Iterable[object]] = lambda names: ()
@@ -135,8 +134,7 @@ class Dialogue:
         return tuple(checks.call_text(call.right.call) for call in self.calls)
 
 
-@dataclass(frozen=True, slots=True)
-class DialogueReader:
+class DialogueReader(msgspec.Struct, frozen=True):
     """Reader of rows; each function returns one value of a row, according to the data set's column mapping.
 
     `cluster` is the declared cluster column: rows that derive from one another share its value.

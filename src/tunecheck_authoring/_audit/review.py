@@ -15,7 +15,6 @@ import copy
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -45,8 +44,7 @@ class Decisions(msgspec.Struct, forbid_unknown_fields=True):
     edited: dict[str, str] = {}
 
 
-@dataclass
-class Review:
+class Review(msgspec.Struct):
     """The findings of a data set's audit, and the new file for its rows.
 
     `token` is in the page's address, so that other programs of this machine cannot read or save rows.
@@ -55,7 +53,7 @@ class Review:
     dataset: Dataset
     findings: Sequence[AuditFinding]
     out: Path
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
     _written: bool = False
 
     def __post_init__(self) -> None:

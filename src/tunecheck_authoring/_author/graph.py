@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
+
+import msgspec
+from msgspec.structs import replace
 
 from tunecheck.calls import FunctionCall
 from tunecheck.episodes import Called, leaves
@@ -78,8 +80,7 @@ def call_succeeded(name: str, step: Called) -> bool:
     return bool(step.changes) or any(leaf not in (None, "") for leaf in leaves(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(msgspec.Struct, frozen=True):
     """A successful call, the calls before it, and the initial configuration."""
 
     configuration: Mapping[str, JSON]
@@ -88,8 +89,7 @@ class Witness:
     step: Called
 
 
-@dataclass
-class _Search:
+class _Search(msgspec.Struct):
     """The results of the trial calls so far.
 
     `found` has the witnesses of each function, `results` the values in the result of its first success. `seen` has one
@@ -98,9 +98,9 @@ class _Search:
 
     world: World
     random: Random
-    found: dict[str, list[Witness]] = field(default_factory=dict)
-    results: dict[str, list[Atom]] = field(default_factory=dict)
-    seen: dict[str, Atom] = field(default_factory=dict)
+    found: dict[str, list[Witness]] = msgspec.field(default_factory=dict)
+    results: dict[str, list[Atom]] = msgspec.field(default_factory=dict)
+    seen: dict[str, Atom] = msgspec.field(default_factory=dict)
 
     def run(self) -> None:
         """Try the functions in several rounds, until each has enough successful calls or its attempts are used up.

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
+
+import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.episodes import Called
@@ -53,14 +54,13 @@ _MOST_OF_ONE = 2
 """The most calls of one function in a task."""
 
 
-@dataclass
-class Coverage:
+class Coverage(msgspec.Struct):
     """Counts of used functions, edges and error replies, and of tasks that were rejected because of a function."""
 
-    functions: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = msgspec.field(default_factory=Counter)
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    edges: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    errors: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, task: AuthoredTask) -> None:
         """Count what a task covers: functions, error replies, and edges (values that feed a parameter)."""

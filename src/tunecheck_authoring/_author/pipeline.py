@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TypeAlias, TypeVar
@@ -147,21 +147,20 @@ _MOST_LISTED = 20
 """The most reasons for rejected rows in the card."""
 
 
-@dataclass
-class AuthorReport:
+class AuthorReport(msgspec.Struct):
     """The result of authoring: what happened to each stage's file, the written files, and their contents.
 
     `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
     """
 
     work: Path
-    stages: dict[str, str] = field(default_factory=dict)
-    written: list[Path] = field(default_factory=list)
+    stages: dict[str, str] = msgspec.field(default_factory=dict)
+    written: list[Path] = msgspec.field(default_factory=list)
     rows: int = 0
     train: int = 0
-    variants: Counter[str] = field(default_factory=Counter)
-    rejected: Counter[str] = field(default_factory=Counter)
-    plain: Counter[str] = field(default_factory=Counter)
+    variants: Counter[str] = msgspec.field(default_factory=Counter)
+    rejected: Counter[str] = msgspec.field(default_factory=Counter)
+    plain: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def author(

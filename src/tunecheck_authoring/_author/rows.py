@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TypeAlias, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from tunecheck.calls import FunctionCall, ToolDefinitions, canonical_text, write_calls
 from tunecheck.episodes import Episode, Given, GroundTruth, Services, StateCheck, Turn, play
@@ -151,21 +151,19 @@ _OPTIONAL = ""
 """An accepted value that means that the parameter may be omitted."""
 
 
-@dataclass(frozen=True)
-class DraftTurn:
+class DraftTurn(msgspec.Struct, frozen=True):
     """A turn of a row: the user's words (None: functions are `added`), and the expected calls.
 
     `number` is the number of the task's turn if the turn is unchanged.
     """
 
     text: str | None
-    calls: list[str] = field(default_factory=list)
+    calls: list[str] = msgspec.field(default_factory=list)
     number: int | None = None
-    added: list[str] = field(default_factory=list)
+    added: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A conversation that is being built. `free_calls` is the row's setting of that name."""
 
     turns: list[DraftTurn]
@@ -219,8 +217,7 @@ def _row(name: str, task: files.AuthoredTask, variant: str, draft: Draft) -> fil
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SingleCallTurn:
+class SingleCallTurn(msgspec.Struct, frozen=True):
     """An unchanged turn with one call: its place in the draft, its number in the task, and the call."""
 
     at: int
@@ -228,8 +225,7 @@ class SingleCallTurn:
     planned: files.PlannedCall
 
 
-@dataclass
-class VariantBuilder:
+class VariantBuilder(msgspec.Struct):
     """Builder of the variants of one task.
 
     Each kind of variant has a method with its name. It returns None if the task does not allow the variant.

@@ -28,7 +28,6 @@ import functools
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import islice
 from random import Random
@@ -78,8 +77,7 @@ def request_values(classes: Collection[str]) -> Mapping[str, list[JSON]]:
     return load_shipped().values if load_shipped().configurations.keys() & {*classes} else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True):
     """An operation of a simulator according to its tool definition."""
 
     name: str
@@ -117,8 +115,7 @@ class TrialSession(Player):
             self.call(call)
 
 
-@dataclass(frozen=True)
-class World:
+class World(msgspec.Struct, frozen=True):
     """Simulators by name, with their world file.
 
     `spare` holds other simulators, for distractors and for requests that no simulator of the world can carry out.
@@ -126,8 +123,8 @@ class World:
 
     classes: Classes
     file: WorldFile
-    functions: Mapping[str, Function] = field(default_factory=dict)
-    spare: Classes = field(default_factory=dict)
+    functions: Mapping[str, Function] = msgspec.field(default_factory=dict)
+    spare: Classes = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, classes: Classes, file: WorldFile, built_in: Classes | None = None) -> World:
@@ -323,8 +320,7 @@ _PLAIN: dict[str, list[JSON]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(msgspec.Struct, frozen=True):
     """A value without parts: `path` is its place, `pattern` the place of all values of its kind.
 
     `call` is the number of the call that returned it; None for a value of the state.

@@ -38,8 +38,7 @@ is. Say the same request as this person would, and nothing else.
 - Name no functions, call none, and do not answer the request. Write only what the user says."""
 
 
-@dataclass(frozen=True, slots=True)
-class WritingRequest:
+class WritingRequest(msgspec.Struct, frozen=True):
     """One turn to reword: the `prompt` for the writer, the `plain` request, and the values that the words must hold."""
 
     id: str

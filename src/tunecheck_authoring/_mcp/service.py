@@ -23,10 +23,11 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import cast
+
+import msgspec
 
 from tunecheck import ConfigurationError
 from tunecheck.calls import FunctionCall, canonical_text
@@ -186,13 +187,12 @@ def _as_configuration_error() -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
 
 
-@dataclass
-class _LiveSession:
+class _LiveSession(msgspec.Struct):
     """A session with a server, its state, and the calls since its start that may have changed something."""
 
     session: McpSession
     state: str = ""
-    written: list[str] = field(default_factory=list)
+    written: list[str] = msgspec.field(default_factory=list)
 
 
 class LiveServer:

@@ -16,13 +16,13 @@ An item is `{"item": {…}}` or `{"datasource_item": {…}, "sample": {"input": 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from tunecheck import ConfigurationError
 from tunecheck.datasets import ConversationError, DatasetDefaults, Form, Record, as_tools

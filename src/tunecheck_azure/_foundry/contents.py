@@ -31,8 +31,9 @@ evaluator gives pass or fail without a threshold. The item still contains the sc
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from tunecheck import ConfigurationError, Run, __version__
 from tunecheck.pipeline import VerdictReader, counted_metrics
@@ -155,8 +156,7 @@ def read_definition(path: Path) -> dict[str, JSON]:
     return definition
 
 
-@dataclass
-class _Criterion:
+class _Criterion(msgspec.Struct):
     """A metric of an evaluator, which becomes a testing criterion.
 
     `name` is the criterion's name in Foundry, and the key of its verdict in each item: "my_f1" or "length.words".

@@ -20,10 +20,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
+import msgspec
 from azure.core import PipelineClient
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError, ServiceRequestError
 from azure.core.pipeline import policies
@@ -75,8 +75,7 @@ T = TypeVar("T")
 ProjectT = TypeVar("ProjectT")
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceReply:
+class ServiceReply(msgspec.Struct, frozen=True):
     """A service's reply to a step. `body` is None if the reply is empty."""
 
     step: UploadStep

@@ -15,9 +15,10 @@ A copy has the package's layout: a folder `bfcl_eval` with `data/` and a few fil
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from tunecheck import DataError
 from tunecheck.plugins import cache_folder, command_line, did_you_mean
@@ -29,8 +30,7 @@ Language = Literal["python", "java", "javascript"]
 _UNUSED = Path("unused_datasets")
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(msgspec.Struct, frozen=True):
     """A category: the check of answers, the language of functions, and the number of rows.
 
     `rows` is the number in the release that `tunecheck bfcl get` fetches. `scored` is False for the category that was
@@ -206,8 +206,7 @@ _PLACES = (Path(_PACKAGE), Path(), Path("berkeley-function-call-leaderboard", _P
 """The possible places of the package's folder below the given folder."""
 
 
-@dataclass(frozen=True)
-class BfclFiles:
+class BfclFiles(msgspec.Struct, frozen=True):
     """A copy of BFCL: `package` is the package's folder, and `data` the folder of the data, usually in `package`."""
 
     package: Path

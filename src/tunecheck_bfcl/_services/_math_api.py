@@ -11,8 +11,9 @@ import decimal
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
+
+import msgspec
 
 from tunecheck.calls import quoted
 from tunecheck.plugins import JSON
@@ -49,8 +50,7 @@ _FACTORS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A number that is known only as text. `repr` returns this text."""
 
     text: str

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Annotated, TypeAlias
@@ -89,8 +88,7 @@ def pages_of(text: str, size: int) -> list[str]:
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
 
 
-@dataclass(frozen=True)
-class _Passage:
+class _Passage(msgspec.Struct, frozen=True):
     """A context, the true next beginning, and groups of wrong ones; earlier groups are preferred."""
 
     where: str

@@ -28,11 +28,11 @@ names scores by the share of right names.
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tunecheck.plugins import JSON, convert_value, real_number
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test

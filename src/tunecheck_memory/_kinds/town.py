@@ -27,11 +27,12 @@ import math
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, scripted_test
 from tunecheck_memory._kinds.replies import NoExpectationError, expected_text, last_reply, plain_words
@@ -455,14 +456,13 @@ class Places:
         return self._pattern.sub(lambda found: "§" * len(found[0]), text)
 
 
-@dataclass(slots=True)
-class Route:
+class Route(msgspec.Struct):
     """A sequence of moves: `complete` if each has distance and direction, `arrives` if it ends at the destination.
 
     `legs` has the complete moves only.
     """
 
-    legs: list[Move] = field(default_factory=list)
+    legs: list[Move] = msgspec.field(default_factory=list)
     complete: bool = True
     arrives: bool = False
 

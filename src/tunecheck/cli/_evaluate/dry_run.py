@@ -15,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean, plural
@@ -38,8 +39,7 @@ _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls":
 """An answer that is not known yet, for a judge's prompt; its expected length is added to that of the prompt."""
 
 
-@dataclass(slots=True)
-class RunEstimate:
+class RunEstimate(msgspec.Struct):
     """Estimated calls of the endpoint, and the maximum calls of each judge, as some rows may need none.
 
     An answer is assumed to be as long as its ground truth, up to its limit. Tokens are a quarter of the characters.
@@ -47,10 +47,10 @@ class RunEstimate:
     """
 
     rows: int = 0
-    asked: Spending = field(default_factory=Spending)
+    asked: Spending = msgspec.field(default_factory=Spending)
     unaskable: int = 0
     problem: str = ""
-    judges: dict[str, Spending] = field(default_factory=dict)
+    judges: dict[str, Spending] = msgspec.field(default_factory=dict)
     note: str | None = None
     trials: int = 1
     primary: str | None = None

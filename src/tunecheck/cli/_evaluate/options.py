@@ -7,10 +7,12 @@ set (`Options.of_score`). Plug-ins add options to `evaluate` (`evaluate_options`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+import msgspec
 
 from tunecheck._errors import PluginError, TunecheckError
 from tunecheck._json import JSON
@@ -101,14 +103,13 @@ class Options(ScoreOptions, shared.ResumableOptions, shared.ConversationOptions)
         return super().over(lower)
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """The result of a plug-in's option: keys for `--json`, lines for users, and the error that ends the command.
 
     The error is raised after the results of all runs are printed.
     """
 
-    facts: Mapping[str, JSON] = field(default_factory=dict)
+    facts: Mapping[str, JSON] = msgspec.field(default_factory=dict)
     lines: Sequence[str] = ()
     failure: TunecheckError | None = None
 
@@ -149,7 +150,7 @@ def evaluate_options() -> type[Options]:
         for declared in fields(kind) if kind is not Options else ():
             # Two classes may have the same option from a common base, such as `debug`.
             if hasattr(other, declared.name) and other.__dataclass_fields__.get(declared.name) is not declared:
-                name = replace(declared.metadata["option"], name=declared.name).flag
+                name = msgspec.structs.replace(declared.metadata["option"], name=declared.name).flag
                 raise PluginError(f"{name} of {origin} has the name of an option or method of {user}: rename it")
 
     bases, members = (kind for _, kind in added), {"__annotations__": {}, "__module__": __name__, "added": added}

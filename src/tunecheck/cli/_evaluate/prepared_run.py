@@ -28,11 +28,12 @@ With `--on`, tasks compute the rows elsewhere and rebuild the execution there fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+import msgspec
 from msgspec import structs
 
 from tunecheck import evaluation, plugins, results
@@ -114,8 +115,7 @@ _SCORING_OPTIONS = ("workers", "evaluator_timeout", "group_by", "cluster", "prim
 """Options that are arguments of `evaluate()` and `score()` under the same name."""
 
 
-@dataclass(frozen=True)
-class PreparedRun:
+class PreparedRun(msgspec.Struct, frozen=True):
     """A prepared run.
 
     `source` has the rows: a data set, or a run whose recorded answers are judged. `endpoint` is None if it calls none.
@@ -331,7 +331,7 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
     base = read_base(options, prepared.gates, prepared.evaluators, rows)
     # The recorded option names the base by a name that `--resume` still finds.
     options = replace(options, better_than=base.name) if base.better else replace(options, no_worse_than=base.name)
-    return replace(prepared, base=base, options=options)
+    return msgspec.structs.replace(prepared, base=base, options=options)
 
 
 def require_allow_simulated(options: Options) -> None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from tunecheck import comparison, plugins, views
 from tunecheck._errors import TunecheckError

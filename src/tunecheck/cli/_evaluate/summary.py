@@ -20,8 +20,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tunecheck import results, views
 from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
@@ -55,8 +56,7 @@ _VERDICTS: Mapping[End, tuple[str, views.Style]] = {
 }
 
 
-@dataclass(frozen=True)
-class RunPage:
+class RunPage(msgspec.Struct, frozen=True):
     """The content of a run's page."""
 
     options: Options
@@ -67,11 +67,11 @@ class RunPage:
     failures: Failures
     gates: Sequence[GateOutcome]
     notes: Sequence[str]
-    judges: Mapping[str, Correction] = field(default_factory=dict)
+    judges: Mapping[str, Correction] = msgspec.field(default_factory=dict)
     """Judges' pass rates, corrected for their errors or marked as uncalibrated."""
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
-    intervals: Mapping[str, str] = field(default_factory=dict)
+    intervals: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The intervals of evaluators' main figures as text, for `--markdown`."""
     additions: Sequence[Addition] = ()
     """The results of plug-ins' options."""

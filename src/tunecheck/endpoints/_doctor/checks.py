@@ -14,9 +14,10 @@ The status of a check (`DoctorCheck.verdict`), in the order of its tests:
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
+
+import msgspec
 
 from tunecheck._errors import PluginError
 from tunecheck._faults import cause_named, repeats_itself
@@ -471,8 +472,7 @@ def _parameters_are_taken(answers: Answers) -> Diagnosis:
     return Diagnosis("pass", ", ".join(parameters) or "none are given")
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorCheck:
+class DoctorCheck(msgspec.Struct, frozen=True):
     """A check by name, with the question that it needs answered.
 
     `about`: the check examines any answers, answers to questions with tools, or calls. `needs_whole`: it is skipped if

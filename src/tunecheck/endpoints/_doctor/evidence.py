@@ -81,8 +81,7 @@ class _ServerFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _SERVERS = msgspec.toml.decode(files(__package__).joinpath("servers.toml").read_bytes(), type=_ServerFile)
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True):
     """The program that serves a model ("" if unknown), how it was recognised, context length and models on offer."""
 
     program: str = ""
@@ -172,14 +171,13 @@ Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
 """`skip`: there was nothing to check."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """The finding of one check: status, evidence, advice, and the keys of the definition to change."""
 
     status: Status
     evidence: str
     advice: str = ""
-    change: Mapping[str, JSON] = field(default_factory=dict)
+    change: Mapping[str, JSON] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+
+import msgspec
+from msgspec.structs import asdict
 
 from tunecheck._errors import EndpointError, StopRunError
 from tunecheck._json import JSON, dumps, value_of
@@ -26,8 +28,7 @@ _AT_ONCE = 8
 """Number of questions at once for an endpoint without a limit of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(msgspec.Struct, frozen=True):
     """What the answers of one endpoint show.
 
     Endpoints that only answer rows of data or run whole conversations get one question and have no findings.
@@ -40,10 +41,10 @@ class Examination:
     """The answer to the question with a tool."""
     found_out: Sequence[str]
     """Sentences about refused parameters, and about a model that the service does not offer."""
-    serving: evidence.Serving = field(default_factory=evidence.Serving)
-    findings: Mapping[str, evidence.Diagnosis] = field(default_factory=dict)
+    serving: evidence.Serving = msgspec.field(default_factory=evidence.Serving)
+    findings: Mapping[str, evidence.Diagnosis] = msgspec.field(default_factory=dict)
     """The finding of each check, by the check's name."""
-    changes: Mapping[str, JSON] = field(default_factory=dict)
+    changes: Mapping[str, JSON] = msgspec.field(default_factory=dict)
     """Keys to set in the definition, merged from all findings."""
 
     @property
