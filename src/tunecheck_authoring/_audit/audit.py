@@ -4,7 +4,7 @@ For each row in this order:
 
 1. the problems that `check` found
 2. arguments and requests (`values.py`)
-3. rows that pass without a call, and repeated calls
+3. rows that pass without a call, renamed originals and repeated calls
 4. the same or similar wording in an earlier row, and in the training data (`KnownRows`)
 
 After the last row, rows that all given runs fail alike (`failing_alike`).
@@ -43,6 +43,7 @@ import msgspec
 from tunecheck import Run
 from tunecheck.calls import FunctionCall, canonical_text
 from tunecheck.datasets import SOURCE_ID, TRIAL
+from tunecheck.episodes import ABSENT, Change
 from tunecheck.formats import read_calls
 from tunecheck.pipeline import VerdictReader, counted_metrics, evidence_of
 from tunecheck.plugins import dumps
@@ -304,6 +305,7 @@ def _row_findings(row: CheckedRow, dialogue: Dialogue) -> Iterator[AuditFinding]
 
     if row.replayed is None:
         return
+    yield from renamed_originals(row.name, row.replayed)
     try:
         yield from repeated_calls(row.name, row.replayed)
     except Exception as error:  # noqa: BLE001 - a user's simulator may fail on calls that no other check makes
@@ -336,6 +338,32 @@ def repeated_calls(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
             evidence = f"the turn repeats {each.text}, and the repetition changes nothing"
             drop = Replacement(each.turn, each.text, None)
             yield found(name, "superfluous_call", evidence, each.turn, fix=f"leave out {each.text}", replacement=drop)
+
+
+def renamed_originals(name: str, check: EntryCheck) -> Iterator[AuditFinding]:
+    """Yield a finding for each call that renames an original after its turn has copied it: the copy may be meant.
+
+    For example `cp(a.txt, archive)`, then `mv(a.txt, b.txt)` in the first folder. `check` has the replay of the row.
+    """
+    for at, renaming in enumerate(check.played):
+        earlier = [call for call in check.played[:at] if call.turn == renaming.turn]
+        added = [(call, change) for call in earlier for change in call.step.changes if change.before is ABSENT]
+
+        for gone in renaming.step.changes:
+            # A renaming deletes an item, and adds the same item under another name in the same place.
+            if gone.after is not ABSENT or not _is_renamed(gone, renaming.step.changes):
+                continue
+            # A copy is a new item with the same name in another place.
+            copies = [(call, new) for call, new in added if new.path[-1] == gone.path[-1] and new.path != gone.path]
+            if copies and copies[-1][1].after == gone.before:
+                evidence = f"{copies[-1][0].text} copies {gone.path[-1]!r}, then {renaming.text} renames the original"
+                yield found(name, "renamed_original", evidence, renaming.turn, fix="rename the copy instead?")
+
+
+def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:
+    """True if the deleted item appears under another name in the same place."""
+    additions = (change for change in changes if change.before is ABSENT and change.path[:-1] == deletion.path[:-1])
+    return any(change.after == deletion.before for change in additions)
 
 
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:

@@ -37,6 +37,7 @@ _LIKELY: Final = {
     "unanswered_request": "no call does what the user asks",
     "unused_text": "no call uses a text that the user quotes",
     "superfluous_call": "a call is superfluous",
+    "renamed_original": "an item is copied, but then the original is renamed instead of the copy",
     "conflicting_answers": "another row expects different calls for the same request",
     "in_training_data": "the row is in the training data",
     "passes_idle": "an agent that does nothing passes the row",
