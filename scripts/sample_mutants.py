@@ -1,9 +1,9 @@
-"""What share of planted bugs survives the quick tests: a sample of mutmut's mutants of a room, drawn by a seed.
+"""Estimate the share of planted bugs that the quick tests miss, from a seeded sample of mutmut's mutants of a package.
 
 python scripts/sample_mutants.py 'tunecheck.calls*' [--number 300] [--seed 11] [--max-children 1]
 
-A whole room takes hours; a sample of 300 tells the share to within some four points. Mutants that an earlier command
-saw caught are not run again: after a test is added, the same command runs the survivors alone.
+All mutants of a package take hours; a sample of 300 gives the share to within about four points. Mutants that were
+caught before are not run again: after a test is added, the same command only runs the survivors.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SURVIVED, _UNREACHED, _UNCHECKED = 0, (5, 33), None
 
 
 def main() -> int:
-    """Draws mutants, runs those that are not known to be caught, and prints the share that survived."""
+    """Draw mutants, run those that are not known to be caught, and print the share that survived."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pattern", help="the mutants to draw from, as for `mutmut run`: 'tunecheck.calls*'")
-    parser.add_argument("--number", type=int, default=300, help="how many are drawn (300)")
-    parser.add_argument("--seed", type=int, default=11, help="what draws them (11)")
-    parser.add_argument("--max-children", type=int, default=1, help="how many run at once (1)")
+    parser.add_argument("pattern", help="names of the mutants to draw from, such as 'tunecheck.calls*'")
+    parser.add_argument("--number", type=int, default=300, help="number of mutants (300)")
+    parser.add_argument("--seed", type=int, default=11, help="seed of the draw (11)")
+    parser.add_argument("--max-children", type=int, default=1, help="number of mutants that run at once (1)")
     options = parser.parse_args()
     names = sorted(name for name in read_results() if fnmatch(name, options.pattern))
     if not names:
-        print(f"no mutants fit {options.pattern!r}; `mutmut run tunecheck.statistics._results*` makes those of all")
+        print(f"no mutant has a name like {options.pattern!r}: make them with `mutmut run` and a module's name")
         return 2
     drawn = random.Random(options.seed).sample(names, min(options.number, len(names)))
     results = read_results()
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def read_results() -> dict[str, int | None]:
-    """The exit code of every mutant that mutmut has made, by its name; None for one that has not been run."""
+    """Return the exit code of each mutant by its name; None for a mutant that was not run."""
     results: dict[str, int | None] = {}
     for path in sorted(MUTANTS.rglob("*.meta")):
         results |= json.loads(path.read_text("utf-8"))["exit_code_by_key"]
@@ -55,7 +55,7 @@ def read_results() -> dict[str, int | None]:
 
 
 def show(results: dict[str, int | None], of: int) -> None:
-    """Prints who survived, then the share of the mutants that a test reaches."""
+    """Print the survivors, then their share of the mutants that a test reaches; `of` is the number of all mutants."""
     survivors = sorted(name for name, code in results.items() if code == _SURVIVED)
     reached = [name for name, code in results.items() if code not in {_UNCHECKED, *_UNREACHED}]
     for name in survivors:
