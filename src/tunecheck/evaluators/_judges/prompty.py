@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Literal, cast
 import msgspec
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
-from tunecheck._faults import Verdict, verdict
-from tunecheck._json import JSON, canonical, dumps, plain
+from tunecheck._faults import Fault, Verdict, verdict
+from tunecheck._json import JSON, canonical, dumps, object_or_empty, plain
 from tunecheck.calls._model import FunctionCall, canonical_text
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
@@ -273,9 +273,7 @@ class PromptyEvaluator(Evaluator):
             is_call = bool(cached_reading(inputs["response"]).complete_calls)
             if is_call != (self._applies_to == "calls"):
                 reason = f"the response is {'a' if is_call else 'no'} call, but judge.applies_to is {self._applies_to}"
-                threshold = self._output.threshold
-                not_judged = verdict(self._output.metric, threshold=threshold, reason=reason, not_applicable=True)
-                return VerdictWithoutModel(not_judged)
+                return VerdictWithoutModel(self._make_verdict(None, reason))
 
         # Inputs that the prompt shows as a whole become JSON, because Jinja would write them in Python's syntax.
         whole_inputs = self._prompt.written_whole
@@ -390,19 +388,25 @@ class PromptyEvaluator(Evaluator):
         excluded = {output.reason, *score_keys, *self._schemas, "status", *properties}
         properties |= {name: value for name, value in answer.values.items() if name not in excluded}
 
-        judged = verdict(
-            output.metric,
-            score=result.score,
-            passed=None if result.score is None else output.passes(result.score),
-            threshold=output.threshold,
-            reason=answer.reason,
-            properties=properties,
-            not_applicable=result.score is None,
-        )
-
+        judged = self._make_verdict(result.score, answer.reason, properties=properties)
         if result.score is not None and output.threshold is None:
             judged[f"{output.metric}_result"] = None  # without a threshold, nothing passes or fails
         return self._finish(judged, answer.values)
+
+    def _make_verdict(
+        self, score: float | None, reason: str | None, faults: Sequence[Fault] = (), properties: JSON = None
+    ) -> Verdict:
+        """Return the verdict for a score; the score None means "not applicable"."""
+        return verdict(
+            self._output.metric,
+            score=score,
+            passed=None if score is None else self._output.passes(score),
+            threshold=self._output.threshold,
+            reason=reason,
+            properties=object_or_empty(properties),
+            faults=faults,
+            not_applicable=score is None,
+        )
 
     # -- what it is
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from tunecheck._faults import Fault, Verdict, sentence, to_json, verdict
+from tunecheck._faults import Fault, Verdict, sentence, to_json
 from tunecheck._json import JSON
 from tunecheck.calls._model import Reading, canonical_text
 from tunecheck.calls._schemas import ToolDefinitions
@@ -187,17 +187,8 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
         The reason lists the faults, if there are any.
         """
-        return VerdictWithoutModel(
-            verdict(
-                self.replaceable_prompt,
-                score=score,
-                passed=None if score is None else self._output.passes(score),
-                threshold=self._output.threshold,
-                reason=sentence(faults) if faults else reason,
-                faults=faults,
-                not_applicable=score is None,
-            )
-        )
+        reason = (sentence(faults) if faults else reason) or ""
+        return VerdictWithoutModel(self._make_verdict(score, reason, faults))
 
 
 class CallJudgeEvaluator(_CallsJudge):
