@@ -117,12 +117,12 @@ def match_calls(
         expected = [named_arguments(call, definitions) for call in expected]
 
     comparison = ValueComparison(policy)
-    unknown, violations, checked, notes = _validate_calls(definitions, actual, policy)
+    validated = _validate_calls(definitions, actual, policy)
 
     # Most rows have one call on each side. Two calls of the same function need no pairing.
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only_pair = _compare_calls(comparison, expected[0], actual[0], definitions)
-        return Match((only_pair,), unknown=unknown, violations=violations, checked=checked, notes=notes)
+        return msgspec.structs.replace(validated, pairs=(only_pair,))
 
     # The costs of pairs need no kinds of differences, which take time to determine.
     pairing = _CallPairing(expected, actual, policy, definitions, ValueComparison(policy, explain=False))
@@ -134,16 +134,14 @@ def match_calls(
         )
 
     missing, extra = unpaired(expected, actual, [*pairing.pairs, *pairing.moved, *pairing.misnamed])
-    return Match(
+    return msgspec.structs.replace(
+        validated,
         pairs=compared(pairing.pairs),
         moved=compared(pairing.moved),
         misnamed=compared(pairing.misnamed),
         missing=tuple(missing),
         extra=tuple(extra),
-        unknown=unknown,
-        violations=violations,
-        checked=checked,
-        notes=(*pairing.notes, *notes),
+        notes=(*pairing.notes, *validated.notes),
     )
 
 
@@ -168,16 +166,14 @@ def _schema_of(name: str, definitions: ToolDefinitions | None) -> Schema | None:
     return definition.schema if definition else None
 
 
-def _validate_calls(
-    definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
-) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
+def _validate_calls(definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy) -> Match:
     """Validate calls against their definitions. Without definitions, no call is checked.
 
-    Returns the calls of unknown functions, the violations, the number of checked calls, and a note for each schema that
-    cannot be used.
+    Returns a match without pairs: the calls of unknown functions, the violations, the number of checked calls, and a
+    note for each schema that cannot be used.
     """
     if not definitions:
-        return (), (), 0, ()
+        return Match()
 
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
@@ -201,7 +197,8 @@ def _validate_calls(
         if check.violations:
             violations.append(Violation(call, check.violations))
 
-    return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
+    notes = tuple(problems)[:_MOST_PROBLEMS]
+    return Match(unknown=tuple(unknown), violations=tuple(violations), checked=checked, notes=notes)
 
 
 # -- faults
