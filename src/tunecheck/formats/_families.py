@@ -124,7 +124,6 @@ class Marks:
         # by opening mark: reasoning anywhere in an answer, and all reasoning at its beginning
         self.openings = {thought.opens: thought for thought in thoughts if not thought.leading}
         self.by_opening = {thought.opens: thought for thought in thoughts}
-        self.beginnings = tuple(self.by_opening)
 
         # by closing mark: reasoning that the prompt may have opened
         self.endings = {close: thought for thought in thoughts if thought.lone for close in thought.closes}
@@ -252,11 +251,8 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
     Reasoning that may only stand at the beginning must have a closing mark.
     """
     for _ in range(_MOST_LEADING):
-        if not body.startswith(marks.beginnings):  # nearly all texts
-            break
-
-        thought = next(marks.by_opening[mark] for mark in marks.by_opening if body.startswith(mark))
-        if thought.leading and not any(close in body for close in thought.closes):
+        thought = next((thought for opening, thought in marks.by_opening.items() if body.startswith(opening)), None)
+        if thought is None or (thought.leading and not any(close in body for close in thought.closes)):
             break
 
         body = body[_take_thought(body, 0, thought, collector) :].lstrip()
