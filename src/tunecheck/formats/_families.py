@@ -133,12 +133,12 @@ class Marks:
         """Return whether the text contains a mark of reasoning, or of the answer after reasoning."""
         return self._reasoning_marks.search(text) is not None
 
-    def find_call_mark(self, text: str) -> int | None:
-        """Return the position of the first mark that announces a call, or None."""
+    def find_call_mark(self, text: str) -> int:
+        """Return the position of the first mark that announces a call, or the length of a text without such a mark."""
         without_tools = CallCollector()
         marks = _mark_pattern((*self.profiles,)).finditer(text)
         starts = (mark.start() for mark in marks if self.match_profile(text, mark.start(), mark[0], without_tools))
-        return next(starts, None)
+        return next(starts, len(text))
 
     def match_profile(self, text: str, start: int, mark: str, collector: CallCollector) -> Profile | None:
         """Return the profile with calls at the mark at `start`, or else the first profile with an unambiguous mark.

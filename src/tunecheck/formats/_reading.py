@@ -166,8 +166,7 @@ def read_python_calls(text: str) -> Reading:
     """
     from tunecheck.calls._python_text import PythonScanner
 
-    collector = CallCollector()
-    collector.format = "bfcl_text"
+    collector = CallCollector(format="bfcl_text")
     scanner = PythonScanner(text)
 
     try:

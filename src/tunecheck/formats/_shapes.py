@@ -209,19 +209,16 @@ class JsonCalls(msgspec.Struct, frozen=True, tag="json", tag_field="kind"):
             return python.read(text, position, mark, collector)
 
         value, position = value_at(text, position, mark)
-        self._take(value, collector)
-        return position
-
-    def _take(self, value: JSON, collector: CallCollector) -> None:
-        """Add the calls in a value to the collector; refuse a value without a call (UnreadableError)."""
         if not self.keyed:
             take_named(value, collector)
-            return
+            return position
+
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict):
                 raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
             for name, arguments in item.items():
                 collector.add(collector.format, name, arguments)
+        return position
 
 
 def value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:

@@ -192,9 +192,7 @@ class TextReader(msgspec.Struct, frozen=True):
             UnreadableError: a call cannot be read.
         """
         # Forms without a mark count only before the first mark: text after it belongs to the call of the mark.
-        mark = marks.find_call_mark(body)
-        limit = len(body) if mark is None else mark
-
+        limit = marks.find_call_mark(body)
         return (
             self._take_fence(body, limit, collector)
             or self._take_tool_uses(body, limit, collector)
