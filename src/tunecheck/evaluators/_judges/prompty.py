@@ -218,7 +218,7 @@ class PromptyEvaluator(Evaluator):
         own_output = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
         settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
-        self._output = resolve_output(self._prompt, settings, stem=self._metric or stem, schemas=self._schemas)
+        self._output = resolve_output(self._prompt, settings, stem=stem, schemas=self._schemas)
         self.samples: int = settings.samples or 1
         """The number of judgements per row."""
 
@@ -256,8 +256,6 @@ class PromptyEvaluator(Evaluator):
 
     # -- what subclasses say
 
-    _metric: ClassVar[str | None] = None
-    """The metric's name; overrides the name of the prompt's file."""
     _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
     """JSON schemas of required outputs besides the score, if the prompt declares them."""
     _provided: ClassVar[frozenset[str]] = frozenset()

@@ -92,7 +92,6 @@ class RelevanceEvaluator(ShippedJudge):
     """
 
     replaceable_prompt: ClassVar[str] = "relevance"
-    _provided: ClassVar[frozenset[str]] = frozenset({"query", "response"})
 
     def _prepare(
         self, *, query: object, response: object, tool_definitions: object = None, **more: object
@@ -113,7 +112,6 @@ class GroundednessEvaluator(ShippedJudge):
     """
 
     replaceable_prompt: ClassVar[str] = "groundedness"
-    _provided: ClassVar[frozenset[str]] = frozenset({"response", "context", "query"})
 
     def _prepare(
         self,
@@ -141,9 +139,7 @@ class GroundednessEvaluator(ShippedJudge):
 class _CallsJudge(ShippedJudge, abc.ABC):
     """A judge of calls that asks a model only if comparing the calls does not decide the row."""
 
-    _provided: ClassVar[frozenset[str]] = frozenset(
-        {"response", "ground_truth", "query", "tool_definitions", "matching"}
-    )
+    _provided: ClassVar[frozenset[str]] = frozenset({"matching"})
 
     def _prepare(
         self,
