@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from checks.formats_cases import Case, all_cases, as_pairs, exactly
 from tests.reference_environments import make_environment
 
 from tunecheck import read_calls
-from tunecheck.formats import known_server_parsers
 
 _PARSERS = "sglang==0.5.23", "vllm==0.33.0"
 _NEEDED = (
@@ -119,5 +120,7 @@ def test_what_a_server_s_parser_reads_right_is_read_so_here(servers: Servers) ->
 
 def test_the_parsers_that_the_doctor_names_are_those_of_the_servers(servers: Servers) -> None:
     theirs = {name.rpartition(":")[2].rpartition("/")[2] for name in servers.parsers}
-    named = {name for each in known_server_parsers() for name in (each.vllm, each.sglang) if name}
+    families = tomllib.loads(files("tunecheck.formats").joinpath("families.toml").read_text("utf-8"))["families"]
+    parsers = [parser for family in families.values() for parser in family.get("servers", ())]
+    named = {parser[server] for parser in parsers for server in ("vllm", "sglang") if parser.get(server)}
     assert named <= theirs

@@ -1,7 +1,7 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
 from ..calls import Reading as Reading
-from ._families import known_server_parsers as known_server_parsers, server_parsers as server_parsers
+from ._families import server_parsers as server_parsers
 from ._profiles import Profile as Profile, Thought as Thought, ToolPrompt as ToolPrompt
 from ._reading import (
     AUTO as AUTO,

@@ -87,11 +87,6 @@ def server_parsers(name: str, text: str) -> ServerParsers | None:
     return next((parsers for parsers in _parsers_of(name) if re.search(parsers.when, text)), None)
 
 
-def known_server_parsers() -> list[ServerParsers]:
-    """Return the parsers of all families."""
-    return [parsers for name in _table()["families"] for parsers in _parsers_of(name)]
-
-
 def _parsers_of(name: str) -> tuple[ServerParsers, ...]:
     """Return the servers' parsers for this family; empty if none is known, or if there is no such family."""
     return msgspec.convert(_table()["families"].get(name, {}).get("servers", ()), tuple[ServerParsers, ...])

@@ -41,7 +41,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import kind_of
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._schemas import check
-from tunecheck.evaluators._base import Metric
 from tunecheck.formats._reading import without_thoughts
 from tunecheck.prompts._front_matter import JudgeOutput, JudgeSettings, Kind, is_number
 
@@ -70,10 +69,6 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
     labels: Mapping[str, float]
     outputs: Mapping[str, Mapping[str, JSON]]
     required: tuple[str, ...]
-
-    def as_metric(self) -> Metric:
-        """Return the description of the metric."""
-        return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
         """Return whether a row with this score passes; None if there is no threshold."""

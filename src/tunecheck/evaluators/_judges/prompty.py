@@ -443,9 +443,10 @@ class PromptyEvaluator(Evaluator):
 
     def _declare(self) -> None:
         """Set this instance's metrics, signature, and whether it has a pass rate, which depend on the prompt."""
-        metric: Metric = self._output.as_metric()
+        output = self._output
+        metric = Metric(output.metric, output.kind, output.range, output.higher_is_better)
         # `vars`, because the class declares these names as class attributes.
-        vars(self).update(metrics=(metric,), primary=metric.name, has_pass_rate=self._output.threshold is not None)
+        vars(self).update(metrics=(metric,), primary=metric.name, has_pass_rate=output.threshold is not None)
 
         # The parameters of `_prepare` come first, then those inputs of the prompt that it does not compute.
         prepared = inspect.signature(self._prepare).parameters.values()
