@@ -1,12 +1,11 @@
 """Memory runs for tests: names tell parts of the plan from parts of the run."""
 
-from dataclasses import fields
 from typing import Any
 
 from tunecheck.endpoints import Endpoint
 from tunecheck_memory import MemoryOutcome, MemoryPlan, run_memory
 
-_OF_PLAN = {each.name for each in fields(MemoryPlan)}
+_OF_PLAN = {*MemoryPlan.__struct_fields__}
 
 
 def run_benchmark(configuration: str, endpoint: Endpoint, **more: Any) -> MemoryOutcome:

@@ -402,9 +402,9 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
         raise ConfigurationError(f"{kind_place}: definitions() failed: {type(error).__name__}: {error}") from error
 
     try:
-        tests = plugins.convert_value(msgspec.to_builtins([*made]), list[MemoryTest])
+        tests = plugins.convert_value(msgspec.to_builtins(made), list[MemoryTest])
         plugins.plain([test.expected for test in made])  # msgspec would write sets and dates as JSON
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{kind_place}: definitions() returned no list of valid tests: {error}") from error
 
     for test in tests:
