@@ -83,16 +83,13 @@ class FunctionDefinition(msgspec.Struct, frozen=True):
         return check(self.name, text, arguments)
 
 
-class ToolDefinitions:
+class ToolDefinitions(msgspec.Struct, eq=False):
     """The functions that a model was offered, by name.
 
     Definitions are read on access and never copied. Instances are read-only and can be shared.
     """
 
-    __slots__ = ("_tools",)
-
-    def __init__(self, tools: Mapping[str, Mapping[str, JSON]]) -> None:
-        self._tools = tools
+    _tools: Mapping[str, Mapping[str, JSON]]
 
     @classmethod
     def read(cls, value: object) -> ToolDefinitions:

@@ -24,6 +24,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from tunecheck import _json as jsontext, plugins
 from tunecheck._errors import PluginError
 from tunecheck._trust import Trust
@@ -213,26 +215,23 @@ _Made = TypeVar("_Made")
 _NOTHING = object()
 
 
-class RowCache:
+class RowCache(msgspec.Struct):
     """Cache of values derived from one row. Its users must not change the values.
 
     Several evaluators read the same response with the same tools. The key of an entry is its task and the identities of
     its values. Only values of the row are keys: the row keeps them alive, so no other object gets the same identity.
     """
 
-    __slots__ = ("_given", "_held", "made")
-
-    def __init__(self, given: Iterable[Mapping[str, object] | None]) -> None:
-        """Create an empty cache; `given` are the arguments of evaluators, which contain the row's values."""
-        self._given = given
-        self._held: dict[int, object] | None = None
-        self.made: dict[Hashable, object] = {}
+    given: Iterable[Mapping[str, object] | None]
+    """The arguments of evaluators, which contain the row's values."""
+    made: dict[Hashable, object] = {}
+    _held: dict[int, object] | None = None
 
     def holds(self, value: object) -> bool:
         """Return whether this object (by identity) is one of the row's values."""
         if self._held is None:
             # The values are kept alive, so that no other object gets the id of one. Evaluators may share arguments.
-            distinct = {id(arguments): arguments for arguments in self._given if arguments is not None}.values()
+            distinct = {id(arguments): arguments for arguments in self.given if arguments is not None}.values()
             self._held = {id(value): value for arguments in distinct for value in arguments.values()}
         return id(value) in self._held
 
