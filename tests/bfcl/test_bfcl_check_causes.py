@@ -97,6 +97,15 @@ def test_the_evidence_is_the_call_and_the_one_of_the_ground_truth_where_they_par
     assert "fill(liters=1) without get_level(), which the ground truth calls first" in verdict.reason
 
 
+def test_true_is_another_value_than_one() -> None:
+    row: Row = {"ground_truth": [["fill(liters=1)"]], "involved_classes": ["Kettle"]}
+    row["initial_config"] = {"Kettle": {"liters": 0}}
+    for again, causes in (True, ["extra_call"]), (1.0, []):
+        result = [[as_tools([fill(1)]), as_tools([fill(again)]), "Done."]]
+        verdict = check_conversation(row, result, compat=True, services=KETTLES)
+        assert (verdict.valid, [cause.code for cause in verdict.causes]) == (False, causes)
+
+
 @pytest.mark.parametrize("label", ["blue-7", "1500", "7 blue"])
 def test_a_value_that_was_given_or_is_put_together_from_what_was_given_is_no_made_up_one(label: str) -> None:
     codes = [cause.code for cause in judged(["name(label='1500')", "fill(liters=1)"], name(label)).causes]

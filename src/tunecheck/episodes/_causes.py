@@ -40,6 +40,7 @@ from tunecheck.simulators._backend import ArgumentError, Operation
 
 # Case, spacing, 15.0 for 15, and further calls are no differences here.
 _LENIENT = MatchPolicy(ignore_case=True, ignore_whitespace=True, int_equals_float=True, allow_extra_calls=True)
+_SAME_VALUES = MatchPolicy(int_equals_float=True)
 
 _LOOP_LENGTH = 3
 """This many equal calls with equal results in one turn are a loop."""
@@ -121,9 +122,9 @@ class TurnComparison:
         self.early_changes = [(number, self._by_name(called)) for number, called in calls if called.changes]
         self.earlier_results = {called.result.text for _, called in calls}
         self.actual = [self._by_name(called) for called in last.calls]
-        self.results = self.earlier_results | {actual.result.text for actual in self.actual}
+        # `_unfounded_value` searches all earlier results for each call, also repeated ones.
+        self.results = [*self.earlier_results, *(actual.result.text for actual in self.actual)]
 
-        # `_unfounded_value` searches all earlier results for each call.
         if sum(map(len, self.results)) * len(self.actual) > _MOST_BYTES:
             raise ValueError("the simulators' results are too large to compare: shrink the row's `initial_config`")
 
@@ -398,7 +399,7 @@ def _gave_up(compared: TurnComparison) -> Iterator[Fault]:
     A call with other values than the ground truth's counts only if it is the turn's last one.
     """
     for actual, expected in compared.attempts():
-        if actual.result.error and (actual is compared.actual[-1] or actual.call == expected.call):
+        if actual.result.error and (actual is compared.actual[-1] or _is_same_call(actual.call, expected.call)):
             message = f"{_call_text(actual.call)} failed and did not succeed later: {_error(actual)}"
             yield _pair_fault("gave_up", expected.call, actual.call, message)
 
@@ -439,8 +440,13 @@ def _pair_fault(code: str, expected: FunctionCall, actual: FunctionCall, text: s
 
 
 def _is_expected(actual: Called, compared: TurnComparison) -> bool:
-    """Return True if the ground truth makes the same call in the turn; 15.0 and 15 are equal, as for simulators."""
-    return any(actual.call == expected.call for expected in compared.expected)
+    """Return True if the ground truth makes the same call in the turn."""
+    return any(_is_same_call(actual.call, expected.call) for expected in compared.expected)
+
+
+def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
+    """Return True for the same function and arguments. Like simulators, it treats 15.0 as 15, but True is never 1."""
+    return first.name == second.name and match_calls([first], [second], _SAME_VALUES).arguments_right
 
 
 def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
@@ -453,7 +459,7 @@ def _has_other_values(actual: FunctionCall, expected: FunctionCall) -> bool:
     if all(isinstance(value, str) and isinstance(right, str) and right in value for value, right in common):
         return False
 
-    return actual != expected
+    return not _is_same_call(actual, expected)
 
 
 def _call_text(call: FunctionCall) -> str:
