@@ -260,5 +260,6 @@ def _recorded_verdict(row: ResultRow, category: Category) -> RowVerdict | None:
         return None
 
     passed, reason, properties = (cast("Any", row.get(f"{prefix}_{key}")) for key in ("passed", "reason", "properties"))
-    known = properties or {}
-    return RowVerdict(passed, known.get("error_type"), known.get("turn"), reason)
+    # A damaged file of rows may have values of any type.
+    known = properties if isinstance(properties, dict) else {}
+    return RowVerdict(passed if isinstance(passed, bool) else None, known.get("error_type"), known.get("turn"), reason)

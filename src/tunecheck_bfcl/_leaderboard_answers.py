@@ -398,8 +398,9 @@ class CallSignature(msgspec.Struct, frozen=True):
         if lenient:
             properties = {} if properties is None else properties
             required = [] if required is None else required
-        has_names = isinstance(required, list) and not any(isinstance(name, (list, dict)) for name in required)
-        if isinstance(properties, dict) and has_names:
+        # The leaderboard fails on a list or an object among the names only after it has compared the function's name.
+        is_usable = isinstance(required, list) and not (lenient and any(isinstance(x, (list, dict)) for x in required))
+        if isinstance(properties, dict) and is_usable:
             return cls(properties, cast("list[object]", required))
         raise UnusableAnswerError(f"`parameters` of {function[:60]} needs an object `properties` and a list `required`")
 

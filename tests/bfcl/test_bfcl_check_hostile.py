@@ -202,6 +202,15 @@ def test_the_evaluator_of_conversations_scores_anything(result: Any, others: Row
     assert found["multi_turn_state_result"] in ("pass", "fail", "not_applicable")
 
 
+def test_a_wrong_function_is_found_before_names_that_are_no_texts() -> None:
+    parameters = {"type": "dict", "properties": {"x": {"type": "integer"}}, "required": [["x"], {}]}
+    functions, truth = [{"name": "f", "parameters": parameters}], [{"f": {"x": [1]}}]
+    row = {"check": "simple", "language": "python", "functions": functions, "ground_truth": truth}
+    for name, error in (("g", "simple_function_checker:wrong_func_name"), ("f", "checker_crash")):
+        assert check_single_turn(row, [{name: {"x": 1}}], compat=True).error_type == error
+    assert check_single_turn(row, [{"f": {"x": 1}}], compat=False).error_type == "invalid_entry"
+
+
 @pytest.mark.parametrize("depth", [40, 150])
 @pytest.mark.parametrize("in_lists", [True, False], ids=["alternatives", "the value itself"])
 def test_an_answer_nested_in_itself_is_compared_once_at_each_depth(in_lists: bool, depth: int) -> None:

@@ -300,15 +300,22 @@ def test_a_broken_conversation_is_named_too(tmp_path: Path, changes: dict[str, o
 
 
 @pytest.mark.parametrize("command", ["score", "show"])
-def test_a_broken_ground_truth_is_one_line_for_every_command(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("truth", "problem"),
+    [(None, "ground_truth must be a list, not null or missing"), ([7], "ground_truth[0] must be a list, not a number")],
+)
+def test_a_broken_ground_truth_is_one_line_for_every_command(
+    tmp_path: Path, command: str, truth: JSON, problem: str
+) -> None:
     data = make_tree(tmp_path)
-    write_lines(data / "possible_answer/BFCL_v4_multi_turn_base.json", [{"id": "multi_turn_base_0"}])
+    answer = {"id": "multi_turn_base_0", "ground_truth": truth}
+    write_lines(data / "possible_answer/BFCL_v4_multi_turn_base.json", [answer])
     write_lines(tmp_path / "m/BFCL_v4_multi_turn_base_result.json", [{"id": "multi_turn_base_0", "result": []}])
     argument = "m" if command == "score" else "multi_turn_base_0"
     said = inside(tmp_path, "bfcl", command, argument, "--data", str(tmp_path))
     place = "BFCL_v4_multi_turn_base.json, line 1: the entry 'multi_turn_base_0' cannot be used: "
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"{place}ground_truth must be a list, not null or missing" in said.err
+    assert f"{place}{problem}" in said.err
 
 
 @cases("bfcl")

@@ -109,6 +109,7 @@ class RowBuilder:
         """
         turns = _turns(entry)
         truth = datasets.as_list(entry["ground_truth"], "ground_truth")
+        truth = [datasets.as_list(turn, f"ground_truth[{number}]") for number, turn in enumerate(truth)]
         if len(truth) != len(turns):
             datasets.refuse(f"`ground_truth` must have as many turns as `question` ({len(turns)}), not {len(truth)}")
 
