@@ -240,6 +240,40 @@ async def test_a_stream_whose_pieces_repeat_earlier_ones_fails_its_check_althoug
     assert (found.status, found.evidence[:39]) == ("fail", "pieces of the server's streams repeat e")
 
 
+async def test_an_empty_stream_fails_its_check_and_a_refused_temperature_is_a_warning() -> None:
+    called = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Lisbon"}'}}
+    choice = {"message": {"tool_calls": [called]}, "finish_reason": "tool_calls"}
+    usage = {"prompt_tokens": 50, "completion_tokens": 9}
+    empty = [{"choices": [{"delta": {"role": "assistant"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json() if request.body else {}
+        if asked.get("temperature") == 0:
+            return failing(400)
+        if asked.get("stream"):
+            events = "".join(f"data: {json.dumps(each)}\n\n" for each in empty)
+            return raw(f"{events}data: [DONE]\n\n".encode(), "text/event-stream")
+        return answer({"choices": [choice], "usage": usage})
+
+    with FaultServer(plan) as server:
+        found = await verdicts(server.url)
+    streamed, repeated = found["streamed calls match"], found["answers repeat"]
+    assert (streamed.status, streamed.evidence[:19]) == ("fail", "the stream is empty")
+    assert (repeated.status, repeated.evidence) == ("warn", "no answer at temperature 0: 400: it did not work")
+
+
+async def test_two_answers_of_which_one_is_empty_differ() -> None:
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json() if request.body else {}
+        text = "" if asked.get("temperature") == 0 and len(server.requests) % 2 else "2, 3, 5"
+        return answer({"choices": [{"message": {"content": text, "reasoning": "Hm."}, "finish_reason": "length"}]})
+
+    with FaultServer(plan) as server:
+        found = await verdicts(server.url, limits={"concurrency": 1})
+    assert found["answers repeat"].status == "warn"
+    assert found["finish reasons are correct"].status == "skip"
+
+
 async def test_an_object_for_an_answer_gets_a_hint() -> None:
     with FaultServer(lambda *_: answer({"output": "It is 20 degrees."})) as server:
         report = await check_endpoint(azure_ml(server.url))

@@ -350,7 +350,8 @@ def _finish_reasons_are_correct(answers: Answers) -> Diagnosis:
         if reason.lower() not in (_ENDS | _ENDS_OF_CALLS if completion.tool_calls else _ENDS):
             kind = "a call" if completion.tool_calls else "a complete answer"
             return Diagnosis("warn", f"{kind} ends with finish_reason {clean(reason)}, not stop")
-    return Diagnosis("pass", ", ".join(dict.fromkeys(clean(completion.finish_reason) for completion in whole)))
+    reasons = dict.fromkeys(clean(completion.finish_reason) for completion in whole)
+    return Diagnosis("pass" if whole else "skip", ", ".join(reasons))
 
 
 # End-of-turn and role tokens of model families: ChatML, Llama, Phi, Gemma, DeepSeek, Command R, Mistral and others.
@@ -385,10 +386,12 @@ _REPEAT = "use --repeat, and expect chance differences between runs"
 def _answers_repeat(answers: Answers) -> Diagnosis:
     """Check that one question asked twice at temperature 0 gets the same text."""
     once, again = answers["primes"], answers["primes again"]
+    if once.error or again.error:
+        return Diagnosis("warn", f"no answer at temperature 0: {once.refusal or again.refusal}")
     if "temperature" in answers.endpoint.facts.parameters:
         return Diagnosis("warn", "the API refuses temperature 0: answers differ from run to run", _REPEAT)
-    if not (once.text and again.text):
-        return Diagnosis("skip", "at least one of the two answers has no text")
+    if not (once.text or again.text):
+        return Diagnosis("skip", "neither of the two answers has text")
 
     if once.text == again.text:
         return Diagnosis("pass", f"the same answer twice at temperature 0: {once.shown()}")
@@ -406,6 +409,9 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
 
     if answers.endpoint.facts.repeats:
         return Diagnosis("fail", REPEATING, "do not set `stream`, or update the server or its tool parser")
+
+    if not (streamed.calls or streamed.raw_text or streamed.completion.reasoning) and whole.shown() != "nothing":
+        return Diagnosis("fail", f"the stream is empty; unstreamed: {whole.shown()}", "do not set `stream`")
 
     if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
         return Diagnosis("warn", "streams report no tokens: Tunecheck estimates cost from characters")
@@ -543,7 +549,7 @@ CHECKS = (
     DoctorCheck("nothing is cut off", "count", _nothing_is_cut_off, "answers"),
     DoctorCheck("stop tokens are removed", "untooled", _stop_tokens_are_removed, "answers"),
     DoctorCheck("parameters are taken", "untooled", _parameters_are_taken, "answers"),
-    DoctorCheck("answers repeat", "primes", _answers_repeat, "answers"),
+    DoctorCheck("answers repeat", "untooled", _answers_repeat, "answers"),
     DoctorCheck("usage is reported", "untooled", _usage_is_reported, "answers"),
     DoctorCheck("rate limits", "untooled", _rate_limits_are_known, "answers"),
 )
