@@ -123,7 +123,7 @@ def test_answers_in_a_column_are_read_by_all_calls_in_them_unless_the_user_says_
 
 
 def test_another_word_for_the_calls_that_count_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="calls must be strict or lenient, not 'all'"):
+    with pytest.raises(ConfigurationError, match="calls: 'all' is unknown; known: lenient, strict"):
         evaluated(PUT, calls="all")
 
 

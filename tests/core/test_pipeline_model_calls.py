@@ -336,7 +336,7 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: 
 
 @pytest.mark.parametrize("most", [-1, float("nan"), "a", True])
 def test_a_budget_is_a_number(tmp_path: Path, most: Any) -> None:
-    with pytest.raises(ConfigurationError, match="max_cost must be a finite number of at least 0"):
+    with pytest.raises(ConfigurationError, match="max_cost: must be a number"):
         judged(tmp_path, Judge(Model(price=CHEAP)), rows("a"), max_cost=most)
 
 

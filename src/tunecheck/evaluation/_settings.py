@@ -13,17 +13,18 @@ Settings must go together:
 
 from __future__ import annotations
 
-import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, real_number
+from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.pipeline._plan import CallsChoice
 from tunecheck.pipeline._worker_queues import DEFAULT_TIMEOUT_S
@@ -93,7 +94,28 @@ class EvaluateArguments(ScoreArguments, total=False):
     on: RunsElsewhere | None
 
 
-class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+# The largest float as the limit excludes infinity and NaN, which would limit nothing.
+_Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
+_Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+
+
+class _CheckedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a run whose types and ranges msgspec checks; `RunSettings` describes them."""
+
+    name: str | None = msgspec.field(default=None, name="evaluation_name")
+    tags: Mapping[str, str] | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    workers: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_cost: _Amount | None = None
+    evaluator_timeout: _Seconds = DEFAULT_TIMEOUT_S
+    target_timeout: _Seconds = DEFAULT_TIMEOUT_S
+    repeat: Annotated[int, msgspec.Meta(ge=1, le=MOST_TRIALS)] = 1
+    calls: CallsChoice | None = None
+    margin: _Amount | None = None
+    confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1)] = 0.95
+
+
+class RunSettings(_CheckedSettings, frozen=True, kw_only=True):
     """Settings of a run, as `evaluate()` and `score()` take them.
 
     Attributes:
@@ -132,33 +154,22 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         ConfigurationError: A value is out of its range, or values contradict each other.
     """
 
-    name: str | None = None
-    tags: Mapping[str, str] | None = None
     command: Mapping[str, JSON] | None = None
     results_dir: str | PathLike[str] = RESULTS_DIR
     resume: RunLike | None = None
     reuse: RunLike | None = None
     accept_damage: bool = False
-    concurrency: int | None = None
-    workers: int | None = None
-    max_cost: float | None = None
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S
-    target_timeout: float = DEFAULT_TIMEOUT_S
     fail_on_evaluator_errors: bool = False
     progress: bool | ProgressCallback | None = None
     limit: int | None = None
     number_ids: bool = False
-    repeat: int = 1
     group_by: str | Sequence[str] = ()
     cluster: str | None = None
     primary: str | None = None
-    calls: CallsChoice | None = None
     no_worse_than: RunLike | None = None
     better_than: RunLike | None = None
-    margin: float | None = None
     until_decided: bool = False
     decide_on: str | Sequence[str] | None = None
-    confidence: float = 0.95
     seed: int = 0
     allow_simulated: bool = False
     on: RunsElsewhere | None = None
@@ -166,15 +177,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check all values; raise ConfigurationError for the first wrong one."""
-        self._check_numbers()
-
-        if self.calls not in (None, "strict", "lenient"):
-            raise ConfigurationError(f"calls must be strict or lenient, not {self.calls!r}")
-        if self.name is not None and not isinstance(self.name, str):
-            raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
-        for name, value in (self.tags or {}).items():
-            if not isinstance(name, str) or not isinstance(value, str):
-                raise ConfigurationError(f"tags must be a dict of texts, but the tag {name!r} is {value!r}")
+        values = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(_CheckedSettings)}
+        # Subclasses of float, such as NumPy's, are numbers, too.
+        given = {name: float(value) if isinstance(value, float) else value for name, value in values.items()}
+        read_as(given, _CheckedSettings, "wrong argument")
 
         if is_remote(os.fspath(self.results_dir)):
             raise ConfigurationError("results_dir must be a local folder: only the command's --results-dir takes az://")
@@ -183,32 +189,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("resume finishes a run, but reuse starts a new run: give only one of them")
 
         self._check_decision()
-
-    def _check_numbers(self) -> None:
-        """Check the ranges of counts, maximum cost and time limits.
-
-        Raises:
-            ConfigurationError: A value is out of its range; the text names the argument.
-        """
-        counts = ((1, "concurrency", self.concurrency), (0, "workers", self.workers), (1, "repeat", self.repeat))
-        for least, name, count in counts:
-            if count is None and name != "repeat":  # its default applies
-                continue
-            # True and False are integers in Python, but no counts.
-            if not isinstance(count, int) or isinstance(count, bool) or count < least:
-                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {count!r}")
-
-        if self.repeat > MOST_TRIALS:
-            raise ConfigurationError(f"repeat must be at most {MOST_TRIALS:,}, not {self.repeat:,}")
-
-        # NaN and infinity are no limits.
-        cost = self.max_cost
-        if cost is not None and (real_number(cost) is None or not 0 <= cost < math.inf):
-            raise ConfigurationError(f"max_cost must be a finite number of at least 0, not {cost!r}")
-
-        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
-            if not 0 < (real_number(limit) or 0) < math.inf:
-                raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {limit!r}")
 
     def _check_decision(self) -> None:
         """Check the settings of `until_decided`; without it, check that no run, margin or deciding metric is given.
@@ -229,11 +209,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         if (base is None) == (better is None) or (base is None) != (margin is None):
             choice = "give either better_than, or no_worse_than and margin (the accepted loss)"
             raise ConfigurationError(f"until_decided compares with one run: {choice}")
-
-        if margin is not None and (real_number(margin) is None or not 0 <= margin < math.inf):
-            raise ConfigurationError(f"margin must be a finite number of at least 0, not {margin!r}")
-        if not 0.5 <= (real_number(self.confidence) or 0) < 1:
-            raise ConfigurationError(f"confidence must be at least 0.5 and below 1, not {self.confidence!r}")
 
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:
