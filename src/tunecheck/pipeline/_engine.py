@@ -146,8 +146,7 @@ class Engine:
         self._stop_reason = reason
         self._rows_in_progress -= self._answer_queue.clear()
         for queue in self._worker_queues:
-            for entry in queue.take_all():
-                self._abandon(entry.state)
+            self._drop(queue.take_all())
 
         try:
             if self.plan.target is not None:
@@ -478,8 +477,13 @@ class Engine:
     def _batch_failed(self, batch: list[queues.QueueEntry], error: Exception) -> None:
         """Stop the run because a batch could not run, and drop the batch's rows."""
         self.stop(error)
-        for entry in batch:
-            self._abandon(entry.state)
+        self._drop(batch)
+
+    def _drop(self, entries: list[queues.QueueEntry]) -> None:
+        """Note that a worker queue has dropped rows because the run is stopping; they get no result."""
+        for entry in entries:
+            entry.state.abandoned = True
+            self._count_down(entry.state)
 
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
         """Journal verdicts by row index; stop the run if the journal cannot be written."""
@@ -497,11 +501,6 @@ class Engine:
             self._end_row()
         else:
             self._finish_row(state)
-
-    def _abandon(self, state: RowState) -> None:
-        """Note that a worker queue has dropped a row because the run is stopping; the row gets no result."""
-        state.abandoned = True
-        self._count_down(state)
 
     def _store_outcomes(self, queue: queues.WorkerQueue, entry: queues.QueueEntry) -> RowVerdicts:
         """Store the outcomes of a row's evaluators in its state; return the verdicts to journal.
