@@ -148,6 +148,30 @@ class CallCollector(msgspec.Struct, eq=False):
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name
 
+    def tool_of_number(self, number: str, arguments: JSON) -> str:
+        """Return the tool that the arguments fit best, for a call with this number in place of the tool's name.
+
+        Known names of arguments must be at least as many as unknown ones. Missing required arguments decide between
+        tools that know the same names. A single tool always fits.
+
+        Raises:
+            UnreadableError: no tool fits, or several tools fit equally well.
+        """
+        names = {*arguments} if isinstance(arguments, dict) else set[str]()
+        fits: dict[str, float] = {}
+        for tool in filter(None, map(self.definition, self.tools or ())):
+            required = tool.parameters.get("required")
+            needed = {*map(str, required)} if isinstance(required, list) else set[str]()
+            known = names.intersection(tool.parameter_names)
+            fits[tool.name] = 2 * len(known) - len(names) - len(needed - names) / (1 + len(needed))
+
+        best = max(fits.values(), default=0)
+        fitting = [name for name, fit in fits.items() if len(fits) == 1 or fit == best >= 0]
+        if len(fitting) != 1:
+            problem = f"{len(fitting)} of the row's {len(fits)} tools fit its arguments best"
+            raise UnreadableError(f"a call has the number {quoted(number)} in place of a name, and {problem}")
+        return fitting[0]
+
     def empty_copy(self) -> "CallCollector":
         """Return an empty collector with the same tools."""
         return CallCollector(self.tools, strict=self.strict)

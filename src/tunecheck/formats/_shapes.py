@@ -288,6 +288,8 @@ class NamedCalls(HeadedCalls, frozen=True, kw_only=True, tag="named", tag_field=
             kind = UnreadableError if text[position:].strip() else CutOffError
             raise kind(f"the call of {quoted(name)} has no arguments at {place(text, position)}")
 
+        # Kimi K2 sometimes writes a number in place of the tool's name.
+        name = collector.tool_of_number(name, arguments) if name.isdigit() and not collector.knows(name) else name
         collector.add(collector.format, name, arguments, head.groupdict().get("id"))
         return past(self.last, text, position)
 
