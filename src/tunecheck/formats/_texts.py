@@ -27,7 +27,7 @@ from tunecheck.calls._model import (
 from tunecheck.calls._python_text import literal_at
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._bare import take_bare
-from tunecheck.formats._collector import CallCollector, failed_reading, may_hold_calls, without_end_marks
+from tunecheck.formats._collector import CallCollector, failed_reading, without_end_marks
 from tunecheck.formats._families import ANSWERS, Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._json_shapes import NAMES, take_value
 from tunecheck.formats._profiles import Profile, past
@@ -89,9 +89,6 @@ class TextReader(msgspec.Struct, frozen=True):
 
     def _read(self, text: str) -> Reading:
         """Return the calls, the reasoning and the rest of a text. An unreadable call is the reading's problem."""
-        if self.profile is None and not may_hold_calls(text, gated=bool(self.tools)):
-            return Reading((), text)
-
         collector = self._new_collector()
         try:
             has_marks = self._take_text(text, collector)
