@@ -221,7 +221,7 @@ def test_a_number_as_long_as_content_is_no_id() -> None:
 
 
 def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> None:
-    said = r"row 3: the id 'a' occurs twice: make the ids unique, .* --number-ids"
+    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make the ids unique, .* --number-ids"
     with pytest.raises(DataError, match=said):
         ids([{"id": "a"}, {"id": "b"}, {"id": "a"}])
 
@@ -234,7 +234,7 @@ def test_a_number_and_its_text_are_the_same_id() -> None:
 def test_ids_are_judged_over_the_whole_file_with_a_limit_too(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"id": "a"}\n{"id": "b"}\n{"id": "a"}\n')
-    with pytest.raises(DataError, match=r"x.jsonl, line 3: the id 'a' occurs twice"):
+    with pytest.raises(DataError, match=r"x.jsonl, line 3: the id 'a' occurs twice \(first in line 1\)"):
         list(open_dataset(path, limit=1).rows())
 
 

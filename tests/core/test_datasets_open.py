@@ -50,8 +50,8 @@ def test_a_name_that_no_file_can_have_is_a_missing_file(workspace: Path, name: s
     assert len(text) < 1_000
 
 
-def test_a_folder_is_refused_as_data(workspace: Path) -> None:
-    assert refusal("datasets") == "datasets is not a regular file: give a data file"
+def test_a_folder_is_refused_with_a_file_to_give_instead(workspace: Path) -> None:
+    assert refusal("datasets") == "datasets is a folder: give a data file, such as 'datasets/val.jsonl'"
 
 
 @posix_only
@@ -213,7 +213,7 @@ def test_a_data_set_names_the_column_of_its_ids(tmp_path: Path) -> None:
     assert [row.id for row in open_dataset(path).rows()] == ["a", "7"]
     path.write_text('{"ticket": "a"}\n{"tickets": "b"}\n', "utf-8")
     with pytest.raises(
-        DataError, match=r"line 2: the row has no id in 'ticket', the declared column of ids: .*mean 'tickets'"
+        DataError, match=r"line 2: the row has no id in 'ticket', which val.yaml declares as ids: .*mean 'tickets'"
     ):
         open_dataset(path).scan()
 

@@ -244,9 +244,14 @@ class Dataset:
         self._state = state
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
-        """Raise DataError for an id that record `number` repeats."""
+        """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
+        # The scan keeps hashes of ids, so the first record with this id is looked for only now.
+        records = self._source.records() if self._source.rereadable else ()
+        ids = ((index, usable_id(values.get(self._id_column))) for index, values in records)
+        first = next((index for index, own_id in ids if own_id == name), number)
+        place = f" (first in {'line' if self.path else 'row'} {first:,})" if first != number else ""
         remedy = "make the ids unique, or number repeated ids with --number-ids (in Python number_ids=True)"
-        self._source.refuse(f"the id {name[:100]!r} occurs twice: {remedy}", number)
+        self._source.refuse(f"the id {name[:100]!r} occurs twice{place}: {remedy}", number)
 
     @property
     def _id_column(self) -> str:
@@ -258,8 +263,9 @@ class Dataset:
         column = self.defaults.id
         if column is not None:
             hint = did_you_mean(column, values) if column not in values else ""
+            file = sidecar_path(self.path).name if self.path else "the data set"
             remedy = f"write a text or a whole number there{hint}"
-            self._source.refuse(f"the row has no id in {column!r}, the declared column of ids: {remedy}", number)
+            self._source.refuse(f"the row has no id in {column!r}, which {file} declares as ids: {remedy}", number)
 
     def _scan(self) -> Scan:
         """Read the whole source: count rows, collect column names, check ids and hash the content.
@@ -472,7 +478,8 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     if found is not None and found.is_file():
         return found
     if found is not None:
-        raise DataError(f"{found} is not a regular file: give a data file")
+        hint = "".join(f", such as {str(found / name)!r}" for name in sorted(_data_files(found))[:1])
+        raise DataError(f"{found} is {'a folder' if found.is_dir() else 'not a regular file'}: give a data file{hint}")
 
     folders = list(dict.fromkeys(path.parent for path in paths))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
