@@ -397,9 +397,11 @@ def _underscore_keys(document: Document) -> Document:
     if not isinstance(values, dict):
         raise ConfigurationError(f"{document.name} must have one `option: value` per line, without a leading dash")
 
-    renamed = {key.replace("-", "_"): value for key, value in values.items()}
-    if len(renamed) < len(values):
-        raise ConfigurationError(f"{document.name} has an option twice, with `-` and with `_`: keep one of them")
+    renamed: dict[str, JSON] = {}
+    for key, value in values.items():
+        if (name := key.replace("-", "_")) in renamed:
+            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice: give it once")
+        renamed[name] = value
 
     # The lines of errors are found by the same keys. Only the first step is an option: `set: {my-metric.limit: 2}`.
     paths = {path: tuple(str(step).replace("-", "_") for step in path[:1]) + path[1:] for path in document.lines}
@@ -478,8 +480,9 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
         else:
             entries.append((name, setting))
 
-    if len(dict(entries)) < len(entries):
-        problem = f"`{option}` has a key twice, as a dotted and as a nested key: keep only one of them"
+    keys = [key for key, _ in entries]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        problem = f"`{option}` has {twice[0]!r} twice, as a dotted and as a nested key: keep only one of them"
         raise ConfigurationError(f"{document.where(option)}: {problem}")
     return dict(entries)
 
