@@ -197,7 +197,9 @@ def side_by_side(pages: Sequence[RunPage]) -> views.View:
 
     named_pages = list(zip(names, pages, strict=True))
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
-    groups = [table for name, page in named_pages for table in _group_tables(page, name)]
+    # The table's first row is the primary evaluator, if the runs have evaluators. Its label may say more.
+    evaluator = primary.removesuffix(", uncalibrated")
+    groups = _groups_by_run(evaluator, names, pages) if evaluator in pages[0].evaluators else ()
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
 
     table = views.Table(["", *(clean(name, 30) for name in names)], [[row, *cells] for row, cells in by_label.items()])
@@ -331,7 +333,22 @@ def corrected_text(rate: Estimate) -> str:
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
 
 
-def _group_tables(page: RunPage, title: str = "") -> Iterator[views.Table]:
+def _groups_by_run(evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> Iterator[views.Table]:
+    """Yield a table of an evaluator's main figure in each run, by value, for each grouping column."""
+    entry = pages[0].evaluators[evaluator]
+    for column in [column for column in pages[0].result.by_group if column != "row_kind"]:
+        # The values of the first run: all runs have the same rows.
+        by_run = [page.result.by_group.get(column, {}) for page in pages]
+        rows: list[list[views.Cell]] = []
+        for value in [*by_run[0]][:_MOST_GROUPS]:
+            figures = (results.main_figure_of(evaluator, entry, groups.get(value, {})).text for groups in by_run)
+            rows.append([views.Words(clean(value, 30), foreign=True), *figures])
+
+        heads = [f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)]
+        yield views.Table(heads, rows)
+
+
+def _group_tables(page: RunPage) -> Iterator[views.Table]:
     """Yield a table of the main figures for each grouping column, by value; the most frequent value first."""
     by_column = {column: values for column, values in page.result.by_group.items() if column != "row_kind"}
     for column, values in by_column.items():
@@ -348,7 +365,7 @@ def _group_tables(page: RunPage, title: str = "") -> Iterator[views.Table]:
         hidden = len(ordered) - len(rows)
         below = f"and {hidden:,} more values of {clean(column, 30)}: see metrics.json" if hidden else ""
         heads = [clean(column, 30), "rows", *(clean(name, 30) for name in page.evaluators)]
-        yield views.Table(heads, rows, title=clean(title, 60), below=below)
+        yield views.Table(heads, rows, below=below)
 
 
 def _gates(outcomes: Sequence[GateOutcome], run: str = "") -> views.Table:
