@@ -234,13 +234,14 @@ def test_names_are_whole_and_lines_fit_on_every_screen(
 def test_evaluators_of_other_code_are_named_the_primary_one_first(tmp_path: Path, compared: Command) -> None:
     def entries(fingerprint: str) -> dict[str, object]:
         about: dict[str, object] = {"primary": None, "metrics": [], "arguments": {}, "fingerprint": fingerprint}
-        return {"a": about, "b": about}
+        return {"a": about, "b": about, "c": about}
 
     for side in ("base", "new"):
-        passes(tmp_path, side, {"a": [True] * 3, "b": [True] * 3}, evaluators=entries(side))
+        passes(tmp_path, side, {name: [True] * 3 for name in "abc"}, evaluators=entries(side))
     said = " ".join(compared("base", "new").out.split())
     assert "invalid: a differs between the runs (its code)" in said
-    assert "b differs between the runs (its code)" in said
+    # One objection for all others, so that none of another kind is cut off.
+    assert "- b differs between the runs (its code); c differs between the runs (its code)" in said
 
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8")

@@ -175,12 +175,19 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     def _evaluator_objections(self) -> Iterator[Objection]:
         """Yield objections to evaluators and judges that differ between the runs, and to a judge's own errors."""
         base, new, sources = self.pair.base.evaluators, self.pair.new.evaluators, self._primary_evaluators()
+        others = []
         for name in [name for name in base if name in new]:
             change = _evaluator_change(base[name].entry, new[name].entry)
-            is_primary = name in sources
+            text = "" if change is None else f"{clean(name, 60)} {clean(change.text, 300)}"
+            if change is not None and name in sources:
+                yield self._change_objection(change, text)
             # Only the evaluators of the primary metric matter if nothing is known to have changed.
-            if change is not None and (is_primary or change.code != "evaluator_unknown"):
-                yield self._change_objection(name, change, is_primary=is_primary)
+            elif change is not None and change.code != "evaluator_unknown":
+                others.append(text)
+
+        # One objection for all, so that a page with few objections has room for those of other kinds.
+        if others:
+            yield Objection("evaluator_changed", "; ".join(others))
 
         if self.metric.judge == "uncalibrated":
             yield Objection("judge_uncalibrated", f"{clean(self.metric.name, 60)}: the judge is uncalibrated")
@@ -208,12 +215,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             text = "only one run counts calls in the text: score both with `tunecheck score RUN --calls strict`"
             yield Objection("calls_reading_changed", text, "undecided")
 
-    def _change_objection(self, name: str, change: Objection, *, is_primary: bool) -> Objection:
-        """Return the objection to a changed evaluator; it has an effect only if the evaluator is a primary one."""
-        text = f"{clean(name, 60)} {clean(change.text, 300)}"
-        if not is_primary:
-            return Objection("evaluator_changed", text)
-
+    def _change_objection(self, change: Objection, text: str) -> Objection:
+        """Return the objection with this text to a changed evaluator of the primary metric, with its effect."""
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         # The user may accept a changed evaluator, but not that two judges gave the verdicts.
         is_accepted = self.pair.settings.allow_changed_evaluator and change.code != "judge_changed"
@@ -530,7 +533,7 @@ def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objectio
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])
 
     if None not in (before.judge, after.judge) and before.judge != after.judge:
-        return Objection("judge_changed", f"has different judges in the runs ({text or 'other code'})")
+        return Objection("judge_changed", f"has different judges in the runs{text and f' ({text})'}")
     if None in (before.fingerprint, after.fingerprint):
         return Objection("evaluator_unknown", "has no fingerprint in one of the runs")
     if not settings and before.fingerprint == after.fingerprint:
