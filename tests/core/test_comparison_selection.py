@@ -217,6 +217,14 @@ def test_a_slice_can_decide(tmp_path: Path) -> None:
         select(*runs, metric="match[domain=x]")
 
 
+def test_a_value_of_several_columns_names_no_slice(tmp_path: Path) -> None:
+    columns = {"inputs.from": ["Oslo", "Bern"] * 20, "inputs.to": ["Rome", "Oslo"] * 20}
+    runs = [passes(tmp_path, name, [True] * 40, columns) for name in "ab"]
+    choices = r"write \[(from|to)=Oslo\] or \[(from|to)=Oslo\]"
+    with pytest.raises(ConfigurationError, match=rf"the slice \[Oslo\] fits several columns: {choices}$"):
+        compare(*runs, metrics="match[Oslo]")
+
+
 def test_runs_of_one_name_are_called_by_their_ids(tmp_path: Path) -> None:
     a, b, c = (passes(tmp_path, name, failing(*range(bad))) for name, bad in (("x", 9), ("x", 0), ("y", 9)))
     title = selection_view(select(a, b, c)).title

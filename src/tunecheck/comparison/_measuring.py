@@ -486,10 +486,11 @@ def _slice_suffix(slice_text: str | None, base: RunTable, new: RunTable) -> str:
     columns = [name for name, labels in known.items() if not equals and slice_text in labels]
     if len(columns) == 1:
         return f"[{columns[0]}={slice_text}]"
+    if columns:
+        choices = " or ".join(f"[{name}={slice_text}]" for name in columns)
+        raise ConfigurationError(f"the slice [{slice_text}] fits several columns: write {choices}")
     advice = "write METRIC[COLUMN=VALUE], or add slices with `tunecheck score RUN --group-by COLUMN`"
-    raise ConfigurationError(
-        f"the runs have no slice [{slice_text}], or several: {advice}{did_you_mean(column, known)}"
-    )
+    raise ConfigurationError(f"the runs have no slice [{slice_text}]: {advice}{did_you_mean(column, known)}")
 
 
 def _main_key(name: str, base: RunTable, new: RunTable) -> str:
