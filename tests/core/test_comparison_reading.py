@@ -46,6 +46,14 @@ def test_what_evaluate_returned_can_be_compared_at_once(tmp_path: Path) -> None:
     assert found.verdict == "worse"
 
 
+@pytest.mark.parametrize("text", ['{"rows": [{"inputs.query": "q"},', "[]", '{"rows": 1}'])
+def test_a_file_that_azure_did_not_write_or_only_in_part_is_refused(tmp_path: Path, text: str) -> None:
+    new = azure(tmp_path, "a", [])
+    new.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=r"evaluation_results\.json: the file is no JSON object .*: evaluate again"):
+        compare(passes(tmp_path, "b", [True]), new)
+
+
 def test_azures_results_are_read_and_its_empty_cells_are_errors(tmp_path: Path) -> None:
     base = azure(tmp_path, "a", [azure_row(n, 0.9, "pass") for n in range(4)])
     rows = [azure_row(0, 0.1, "fail"), azure_row(1, "NaN", "NaN"), azure_row(2, 0.9, "pass"), azure_row(3, 0.8, "pass")]

@@ -181,7 +181,9 @@ class AzureFile(msgspec.Struct, frozen=True):
 
         rows = object_or_empty(value_of(content)).get("rows")
         if not isinstance(rows, list):
-            raise DataError(f'{self.path}: the file has no results: write an object {{"rows": […], "metrics": {{…}}}}')
+            raise DataError(
+                f'{self.path}: the file is no JSON object {{"rows": […], …}}, as Azure writes: evaluate again'
+            )
 
         for number, row in enumerate(rows):
             yield _check_row(row, f"{self.path}: row {number + 1}")
