@@ -102,6 +102,17 @@ def test_a_plugin_that_cannot_be_meant_or_loaded_is_named(
         find(GROUP, name)
 
 
+def test_helpers_in_a_file_are_no_extensions(workspace: Path) -> None:
+    helpers = (
+        "class Kind(enum.Enum): A = 1\nclass Given(typing.TypedDict): a: str\nclass Pair(typing.NamedTuple): a: str\n"
+    )
+    text = (
+        f"import enum, typing\nimport tunecheck\n{helpers}class Wrong(tunecheck.TunecheckError): ...\ndef rate(): ...\n"
+    )
+    (workspace / "evaluators" / "mixed.py").write_text(text)
+    assert find(GROUP, "mixed").__name__ == "rate"
+
+
 def test_a_distribution_found_twice_is_one(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = install("acme_evals", "acme_evals", ACME, POINTS)
     link = tmp_path / "again"

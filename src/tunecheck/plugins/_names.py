@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from enum import Enum
 from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_loader
@@ -402,6 +403,10 @@ def _register_packages(module_name: str) -> None:
         sys.modules.setdefault(package.__name__, package)
 
 
+_HELPERS = (Enum, BaseException, tuple, dict)
+"""Bases of classes that are no extensions; a TypedDict is a `dict`."""
+
+
 def load_offer(path: Path) -> object:
     """Load a workspace file and return its extension, the first of these:
 
@@ -409,6 +414,8 @@ def load_offer(path: Path) -> object:
     2. the only class or function of the file with a `kind` equal to the file's name
     3. the only class of the file that is derived from a Tunecheck class
     4. the only public class or function of the file
+
+    Rules 3 and 4 ignore enums, exceptions, named tuples and TypedDicts.
 
     Raises:
         PluginError: the file defines none, or several.
@@ -431,9 +438,10 @@ def load_offer(path: Path) -> object:
     ]
 
     named = [value for value in defined if vars(value).get("kind") == path.stem]
-    classes = (value for value in defined if isinstance(value, type))
+    usable = [value for value in defined if not (isinstance(value, type) and issubclass(value, _HELPERS))]
+    classes = (value for value in usable if isinstance(value, type))
     derived = [kind for kind in classes if any(is_shipped(base.__module__) for base in kind.__mro__)]
-    possible = named or (derived if len(derived) == 1 else defined)
+    possible = named or (derived if len(derived) == 1 else usable)
 
     if len(possible) != 1:
         remedy = f"give the intended class or function the name {' or '.join(map(repr, names))}"
