@@ -356,6 +356,34 @@ def test_evaluate_py_refuses_an_option_with_a_used_name_in_one_line(acme_options
     assert re.fullmatch("error: --limit of acme_a.*\n", done.stderr)
 
 
+RUNNING_COMMAND = """
+from typing import ClassVar
+from tunecheck import BleuScoreEvaluator, evaluate
+from tunecheck.cli import ResumableOptions, begin, command, option, run_arguments
+from tunecheck.plugins import Extension, Plugin
+PLUGIN = Plugin("acme", "Acme.", commands={"acme run": Extension("acme:run", "Run Acme's benchmark.")})
+class RunOptions(ResumableOptions):
+    command: ClassVar[str] = "acme run"
+    rows: str | None = option("Rows of the benchmark.", "FILE")
+@command(RunOptions)
+def run(options, invocation):
+    \"\"\"Run.\"\"\"
+    options, trust = begin(options, invocation)
+    evaluate(data=options.rows, evaluators={"bleu": BleuScoreEvaluator()}, **run_arguments(options, "acme"))
+    return 0
+"""
+
+
+def test_a_run_of_a_plug_ins_command_is_resumed_by_that_command_alone(install: Install, workspace: Path) -> None:
+    site = install("acme", "acme", RUNNING_COMMAND, "[tunecheck.plugins]\nacme = acme:PLUGIN\n")
+    (workspace / "rows.jsonl").write_text('{"response": "x", "ground_truth": "x"}\n')
+    assert tunecheck_with("acme", "run", "--rows", "rows.jsonl", sites=[site]).returncode == 0
+    resumed = tunecheck_with("acme", "run", "--resume", "last", sites=[site])
+    assert (resumed.returncode, resumed.stderr.count("error")) == (0, 0)
+    refused = tunecheck_with("evaluate", "--resume", "last", sites=[site])
+    assert "finish it with `tunecheck acme run --resume " in refused.stderr
+
+
 def test_helpers_of_options_may_have_equal_names(acme_options: AcmeOptions, workspace: Path) -> None:
     sites = [acme_options("acme_a", "loud: bool = flag('')"), acme_options("acme_b", "quietly: bool = flag('')")]
     (workspace / "rows.jsonl").write_text('{"response": "x"}\n')

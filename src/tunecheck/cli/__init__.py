@@ -1,4 +1,4 @@
-"""The command line. `_app` runs a command; each command has a module or folder of its name.
+"""The command line. `_app` runs a command; `tunecheck/plugin.py` lists the commands and their modules.
 
 A command is a function of one dataclass of options (`_options`). Its command line, the keys of `--config` and the
 options that a run records are made from that dataclass. Commands import heavy modules when they run, so that help comes

@@ -65,7 +65,7 @@ from tunecheck.cli import _options as declared
 from tunecheck.cli._console import progress_bar
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.pipeline._finished_rows import read_failures
-from tunecheck.runs._store import COMMAND_KEYS, Run, began_here, command_of, find_run, holds_own_run, recorded_values
+from tunecheck.runs._store import Run, began_here, command_key, command_of, find_run, holds_own_run, recorded_values
 from tunecheck.views import Text, View, Words, console, print_view
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def as_recorded(options: declared.CommandOptions) -> dict[str, JSON]:
     For example `{"dataset": "val.jsonl"}` for `evaluate`, and `{"bfcl_run": {"limit": 10}}` for `bfcl run`.
     """
     recorded = options.recorded()
-    key = COMMAND_KEYS.get(options.command)
+    key = command_key(options.command)
     return recorded if key is None else {key: recorded}
 
 

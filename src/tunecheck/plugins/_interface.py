@@ -119,8 +119,8 @@ class Plugin(_Brought):
         requires: the modules of that extra that every extension of the plug-in needs.
         command_groups: helps of new command groups in one line, by the group's word.
         codes: codes of faults and causes that the plug-in's evaluators report.
-        own_kinds: extensions of kinds that the plug-in itself looks up with `find(KIND, NAME)`. Other packages add to a
-            kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
+        own_kinds: extensions of kinds that this or another plug-in looks up with `find(KIND, NAME)`. Packages also add
+            to a kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
         distribution: the name of the plug-in's distribution; set when the plug-in is found.
     """
 

@@ -386,11 +386,12 @@ def damage_error(run: Run, damage: str) -> RunError:
     )
 
 
-COMMAND_KEYS = {"bfcl run": "bfcl_run", "judge calibrate": "judge_calibrate", "memory run": "memory_run"}
-"""Commands with options under a key of their own in manifests; options of `evaluate` and `score` are at the top.
+def command_key(command: str) -> str | None:
+    """Return the key under which manifests keep a command's options; None for `evaluate` and `score`: at the top.
 
-For example, `run.json` has `"command": {"bfcl_run": {"limit": 10}}` or `"command": {"limit": 10}`.
-"""
+    For example, `run.json` has `"command": {"bfcl_run": {"limit": 10}}` or `"command": {"limit": 10}`.
+    """
+    return None if command in ("evaluate", "score") else command.replace(" ", "_")
 
 
 def command_of(recorded: JSON) -> str | None:
@@ -400,7 +401,9 @@ def command_of(recorded: JSON) -> str | None:
     """
     if not isinstance(recorded, dict) or not recorded:
         return None
-    return next((command for command, key in COMMAND_KEYS.items() if key in recorded), "evaluate")
+    names = [command.name for command in plugins.discover("commands")]
+    # An option of `evaluate` may have the name of a command, but no value that is an object of options.
+    return next((name for name in names if isinstance(recorded.get(command_key(name) or ""), dict)), "evaluate")
 
 
 def endpoint_of(manifest: files.RunFile) -> str | None:
@@ -413,8 +416,8 @@ def endpoint_of(manifest: files.RunFile) -> str | None:
 
 
 def recorded_values(command: dict[str, JSON]) -> JSON:
-    """Return the options by name in a manifest's `command`; some commands keep them under a key of `COMMAND_KEYS`."""
-    key = COMMAND_KEYS.get(command_of(command) or "")
+    """Return the options by name in a manifest's `command`; most commands keep them under their `command_key`."""
+    key = command_key(command_of(command) or "evaluate")
     return command if key is None else command[key]
 
 

@@ -1,4 +1,4 @@
-"""Stateful services that a model's calls run against, BFCL's eight and your own."""
+"""The base of stateful services that a model's calls run against; BFCL's eight are in `tunecheck_bfcl._services`."""
 
 from tunecheck._lazy import attach_stub
 
