@@ -17,6 +17,7 @@ and checksum at the end of each record:
 Errors are never reused: a resumed run tries the work again, except after a failure of the same session.
 """
 
+import contextlib
 import re
 import sys
 from array import array
@@ -24,14 +25,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from tunecheck._disk import open_regular
 from tunecheck._errors import ConfigurationError, raise_as
-from tunecheck._files import FIRST_COLUMNS, Count, Failure, RowVerdicts, check_first_record
-from tunecheck._json import JSON, dumps, loads, text_or_none
+from tunecheck._files import FIRST_COLUMNS, Count, Failure, ModelCall, RowVerdicts, check_first_record
+from tunecheck._json import JSON, convert_value, dumps, loads
 from tunecheck._messages import plural
 from tunecheck._records import Damage, WholeRecords
 from tunecheck.pipeline._scoring import Output
@@ -159,10 +160,6 @@ class _SlowRecord(_Record):
     """The same record, decoded from plain data, if the fast decoder cannot read it."""
 
     rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
-
-
-PaidCall: TypeAlias = tuple[str, dict[str, JSON], float | None, str | None]
-"""A paid model call: the evaluator's name, the answer's columns, and the cost and currency if known."""
 
 
 class JournalReader:
@@ -332,18 +329,14 @@ class JournalReader:
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
 
-    def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the evaluator, the answer's columns, the cost and the currency of each call that this run paid for.
+    def paid_calls(self) -> Iterator[ModelCall]:
+        """Yield the records of the model calls, also of those that another run paid for.
 
-        Cost and currency are None if unknown. Equal calls by several workers are yielded separately.
+        Equal calls by several workers are yielded separately.
         """
         for offset in self._paid_offsets:
-            record = self._read(offset)
-            # `e` is null if another run has paid for the call.
-            evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
-            if isinstance(evaluator, str) and isinstance(columns, dict):
-                known = float(cost) if isinstance(cost, (int, float)) else None
-                yield evaluator, columns, known, text_or_none(currency)
+            with contextlib.suppress(msgspec.ValidationError):  # a damaged record: its call is made again
+                yield convert_value(self._read(offset), ModelCall)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """Return the output of an evaluator that the journal records for these inputs, or None."""

@@ -51,7 +51,7 @@ from tunecheck.pipeline._scoring import Output
 from tunecheck.pipeline._worker_queues import ROW
 
 if TYPE_CHECKING:
-    from tunecheck.pipeline._journal_reader import JournalReader, PaidCall
+    from tunecheck.pipeline._journal_reader import JournalReader
 
 
 class SharedCalls(Protocol):
@@ -140,8 +140,8 @@ class CachedResults:
         """Yield the indices of the rows that this run answered before it was interrupted."""
         return self._own.answered() if self._own else iter(())
 
-    def paid_calls(self) -> Iterator[PaidCall]:
-        """Yield the calls that this run paid for before it was interrupted."""
+    def paid_calls(self) -> Iterator[ModelCall]:
+        """Yield the records of the calls that this run has journaled before it was interrupted."""
         return self._own.paid_calls() if self._own else iter(())
 
     def close(self) -> None:
@@ -180,8 +180,9 @@ class RunCalls:
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
 
-        for evaluator, columns, cost, currency in cached.paid_calls():
-            self._count_paid(evaluator, columns, cost, currency)
+        for call in cached.paid_calls():
+            if call.e is not None:  # else another run has paid for the call
+                self._count_paid(call.e, call.out, call.cost, call.cur)
 
     def usage(self) -> dict[str, JSON]:
         """Return the spending by evaluator; the target's is under `target`."""
