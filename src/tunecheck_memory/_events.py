@@ -367,7 +367,7 @@ def _read_until_damage(path: Path) -> _Log:
                 else:
                     _add(events, record)
                 end = begin + len(line)
-            except ValueError as error:
+            except (IndexError, ValueError) as error:
                 problem = f"the record at byte {begin} cannot be read: {error}"
 
     lost = records.damage.lost

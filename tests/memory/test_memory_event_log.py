@@ -165,6 +165,14 @@ def test_a_file_that_is_no_event_log_is_refused(tmp_path: Path, first: bytes) ->
         log_in(tmp_path)
 
 
+def test_an_outcome_without_its_call_is_refused(tmp_path: Path) -> None:
+    log_in(tmp_path).close()
+    outcome = seal_record(b'{"k":"done","n":0,"outcome":{"at":1}}', 1)
+    path_in(tmp_path).write_bytes(path_in(tmp_path).read_bytes() + outcome)
+    with pytest.raises(RunError, match=r"the record at byte \d+ cannot be read"):
+        log_in(tmp_path)
+
+
 def test_a_log_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path_in(tmp_path).parent.mkdir()
     content = seal_record(b'{"k":"session","format_version":9,"start":1,"made_of":{}}', 0) + b'{"torn'
