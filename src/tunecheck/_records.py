@@ -268,13 +268,11 @@ class WholeRecords:
     `at_least` is the number of records that the file is known to have had, if more than were synced.
     """
 
-    def __init__(self, path: Path | None, file: BinaryIO, at_least: int = 0) -> None:
-        """`path` is the path of the file, if known; the file is known to have had `at_least` records."""
+    def __init__(self, path: Path, file: BinaryIO, at_least: int = 0) -> None:
+        """`path` is the path of the file, which is known to have had `at_least` records."""
         self.damage = Damage()
-        self.line = 0
-        """The number of the line that was yielded last."""
         self._file = file
-        self._least_records = max(at_least, _synced_count(path) if path is not None else 0)
+        self._least_records = max(at_least, _synced_count(path))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the offset and line of each undamaged record, reading the file once; note the damage."""
@@ -300,7 +298,6 @@ class WholeRecords:
                     self.damage.add(number - expected, broken, line_number)
                     broken = []
                 expected = number + 1
-                self.line = line_number
                 yield offset, line
             offset += len(line)
 
