@@ -71,11 +71,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     call: str | None = None
     path: str | None = None
-    message: str | None = None
     turn: int | None = None
     expected: Any = msgspec.UNSET
     actual: Any = msgspec.UNSET
     any_of: bool = False
+    message: str | None = None
 
 
 # -- as data
@@ -117,15 +117,19 @@ def _fault(item: object) -> Fault | None:
 
 def fault_json(fault: Fault) -> dict[str, JSON]:
     """Return one fault as JSON, without unset fields; long texts are cut, large or unwritable values left out."""
-    texts = {"call": fault.call, "path": fault.path, "message": fault.message}
-    kept = msgspec.structs.replace(
-        fault,
-        code=fault.code[:_LONGEST_CODE],
-        expected=_stored_value(fault.expected),
-        actual=_stored_value(fault.actual),
-        **{name: cut(text, _MOST_STORED) for name, text in texts.items() if text is not None},
-    )
-    row: dict[str, JSON] = msgspec.to_builtins(kept)
+    row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
+    for name, text in (("call", fault.call), ("path", fault.path), ("message", fault.message)):
+        if text is not None:
+            row[name] = cut(text, _MOST_STORED)
+
+    if fault.turn is not None:
+        row["turn"] = fault.turn
+
+    for name, value in (("expected", _stored_value(fault.expected)), ("actual", _stored_value(fault.actual))):
+        if not isinstance(value, _Unset):  # None is a value
+            row[name] = value
+    if fault.any_of:
+        row["any_of"] = True
     return row
 
 
