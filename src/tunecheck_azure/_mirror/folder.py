@@ -21,13 +21,14 @@ The storage of a run "r1" and its copy in the folder:
 Then it removes unchanged files whose blobs are gone (`_remove_deleted`).
 
 If two machines continue one run, the results of the machine whose part came first count. The other machine's push
-raises ContinuedElsewhereError, which names the folder to move away; nothing is deleted or overwritten.
+raises ContinuedElsewhereError, and its copy of the run is moved to `.unshipped` (`set_aside`); nothing is deleted.
 """
 
 import contextlib
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -212,6 +213,7 @@ def _reason(error: Exception) -> str:
 # -- the folder
 
 _LOCK = ".mirror.lock"
+_UNSHIPPED = ".unshipped"
 _JOURNAL = "journal.jsonl"
 _MANIFEST = "run.json"
 
@@ -235,7 +237,8 @@ class ContinuedElsewhereError(Exception):
     def __init__(self, folder: Path, run: str) -> None:
         """Name the run and its copy in this folder of the mirror."""
         self.run = run
-        super().__init__(f"another machine has continued {run}, and its results count; move {folder / run} elsewhere")
+        advice = f"this machine's next command with this address moves {folder / run} to {_UNSHIPPED}"
+        super().__init__(f"another machine has continued {run}, and its results count; {advice}")
 
 
 class FileStamp(NamedTuple):
@@ -485,6 +488,18 @@ class MirrorFolder:
                     # Noted after each part: if a later part fails, the next pull continues here.
                     state.growing[name] = known
         return ""
+
+    def set_aside(self, run: str) -> Path:
+        """Move this machine's copy of a run to a new folder, and return that folder; `pull` fetches the run again.
+
+        Raises:
+            RunError: the run's folder cannot be moved.
+        """
+        aside = self.folder / _UNSHIPPED / f"{run}-{time.time_ns()}"
+        with self._state(), raise_as(RunError, self.folder / run, "cannot be renamed"):
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / run).rename(aside)
+        return aside
 
     def _remove_deleted(self, state: MirrorState, blobs: dict[str, str]) -> None:
         """Remove files that were removed from the storage and have not changed on this machine.

@@ -65,7 +65,7 @@ class BlobMirror:
             RunError: The storage cannot be read at the beginning, or cannot be written at the end. Files that were not
                 shipped stay in the folder, and the next command with this address ships them.
         """
-        self._catch_up()
+        self._catch_up(tell)
         for problem in self._mirror.pull(None if whole else lambda name: name.partition("/")[2] in _LISTED):
             tell(f"note: {problem}")
 
@@ -77,17 +77,15 @@ class BlobMirror:
         finally:
             shipping.end()
 
-    def _catch_up(self) -> None:
-        """Ship what an earlier command could not ship.
-
-        Raises:
-            RunError: another machine has continued a run, and no process of this machine works on it.
-        """
+    def _catch_up(self, tell: Callable[[str], None]) -> None:
+        """Ship what an earlier command could not ship. Set aside runs that another machine has continued."""
         try:
             self._mirror.push()
         except ContinuedElsewhereError as error:
             if not is_held(self.folder / error.run / "journal.jsonl"):  # otherwise, that process reports it
-                raise RunError(str(error)) from None
+                aside = self._mirror.set_aside(error.run)
+                tell(f"note: another machine has continued {error.run}; this machine's results are in {aside}")
+                self._catch_up(tell)  # the error named one run; there may be more
 
     def complete(self, run: str) -> None:
         """Fetch the missing files of a run.
