@@ -407,22 +407,34 @@ class LoopThread:
     def end(self, first: Callable[[], Awaitable[object]] | None = None) -> None:
         """Let the loop end, without waiting: await `first()` if given, cancel its tasks, close it, then set `ended`."""
         if not self.loop.is_closed():
-            self.submit(self._stop(first))
+            self.submit(self._wind_up(first))
 
-    async def _stop(self, first: Callable[[], Awaitable[object]] | None) -> None:
-        """Call and await `first` if given, and stop the loop; errors of `first` are ignored."""
+    async def _wind_up(self, first: Callable[[], Awaitable[object]] | None) -> None:
+        """Call and await `first` if given, cancel all other tasks, and stop the loop; errors of `first` are ignored."""
         with contextlib.suppress(Exception):  # closing unused connections may fail
             if first is not None:
                 await first()
+
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+
+        # Callbacks of tasks that have just finished must still run, to wake waiting threads.
+        await asyncio.sleep(0)
+
         self._is_over = True
         self.loop.stop()
 
     def _serve(self) -> None:
-        """Run the loop in this thread until it is stopped; then cancel its tasks, close it and set `ended`."""
-        with asyncio.Runner(loop_factory=lambda: self.loop):  # its end cancels the tasks and closes the loop
-            while not self._is_over:
-                with contextlib.suppress(SystemExit, KeyboardInterrupt):  # the awaiting caller gets it from the task
-                    self.loop.run_forever()
+        """Run the loop in this thread until it is wound up; then close it and set `ended`."""
+        asyncio.set_event_loop(self.loop)
+        while not self._is_over:
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):  # the awaiting caller gets it from the task
+                self.loop.run_forever()
+        self.loop.close()
         self.ended.set_result(None)
 
 
