@@ -374,7 +374,8 @@ def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tu
     """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
     A listed item counts as the longest expected name that its own name contains: if milk and oat milk are expected,
-    "oat milk, 1 l" is oat milk. The quantities of an item add up; with one that is no number, the sum is NaN.
+    "oat milk, 1 l" is oat milk. The quantities of an item add up; with one that is no number or beyond 1e9, the sum
+    is NaN.
     """
     amounts: dict[str, float] = {}
     extra = 0
@@ -384,7 +385,9 @@ def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tu
             extra += 1
         else:
             amount = real_number(quantity)
-            amounts[expected_name] = amounts.get(expected_name, 0) + (math.nan if amount is None else amount)
+            if amount is None or abs(amount) > 1e9:  # a larger integer may not be added to a decimal
+                amount = math.nan
+            amounts[expected_name] = amounts.get(expected_name, 0) + amount
 
     return len(amounts), sum(expected[name] == amount for name, amount in amounts.items()), extra
 
