@@ -171,7 +171,7 @@ def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
         found.rows()
     place = f"--results-dir {found.folder.parent}"
     for key, words in (("dataset", "evaluate"), ("judge_calibrate", "judge calibrate")):
-        found.write(RunFile(status="interrupted", command={key: None}))
+        found.write(RunFile(status="interrupted", command={key: {}}))
         with pytest.raises(ConfigurationError, match=f"finish it with tunecheck {words} --resume {A} {place}"):
             found.rows()
     advice = "resume the run, or if it has finished, restore the file"
