@@ -71,7 +71,7 @@ class ComparisonSettings(msgspec.Struct, frozen=True):
     @property
     def named(self) -> Sequence[str] | None:
         """The named metrics as a list; None if none is named."""
-        return [self.metrics] if isinstance(self.metrics, str) else self.metrics
+        return [self.metrics] if isinstance(self.metrics, str) else self.metrics or None
 
 
 class PairedValues(msgspec.Struct, frozen=True):

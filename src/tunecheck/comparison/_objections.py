@@ -535,7 +535,7 @@ def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objectio
     if None not in (before.judge, after.judge) and before.judge != after.judge:
         return Objection("judge_changed", f"has different judges in the runs{text and f' ({text})'}")
     if None in (before.fingerprint, after.fingerprint):
-        return Objection("evaluator_unknown", "has no fingerprint in one of the runs")
+        return Objection("evaluator_unknown", "has no fingerprint in at least one of the runs")
     if not settings and before.fingerprint == after.fingerprint:
         return None
 
