@@ -1,6 +1,7 @@
 """Proxies and certificates from the environment."""
 
 import asyncio
+import base64
 import shutil
 import ssl
 import subprocess
@@ -13,7 +14,8 @@ from tests.fault_server import FaultServer, answer
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError
-from tunecheck.endpoints._transport import proxy_for
+from tunecheck.endpoints import Redactor
+from tunecheck.endpoints._transport import HttpTransport, proxy_for
 
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
               "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")  # fmt: skip
@@ -175,6 +177,16 @@ class TestProxies:
         with pytest.raises(ConfigurationError, match="set https_proxy to") as caught:
             proxy_for("https://service.example/score")
         assert "hunter2" not in str(caught.value)
+
+    async def test_a_proxys_credentials_are_masked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for credentials in ("me:hunter2secret", "hunter2secret"):
+            monkeypatch.setenv("https_proxy", f"http://{credentials}@127.0.0.1:1")
+            redactor = Redactor()
+            await HttpTransport("https://service.example/", "who", redactor, 1, 1.0, 1_000).close()
+            header = base64.b64encode(f"{credentials}{'' if ':' in credentials else ':'}".encode()).decode()
+            masked = redactor.text(f"{credentials} {header}")
+            assert "hunter2" not in masked
+            assert header[:8] not in masked
 
     async def test_a_proxys_password_is_in_no_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("https_proxy", "http://me:hunter2@127.0.0.1:1")

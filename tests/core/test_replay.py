@@ -89,6 +89,8 @@ async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_fi
     path = answers({"id": "r0", "response": "hi"})
     with pytest.raises(ReplyError, match=r"answers\.jsonl has no recorded answer for row r1: add a record for it$"):
         await answered(path)
+    with pytest.raises(ReplyError, match=r"for a request without a row: add a record for it, or name .* --dataset"):
+        await replay(path).complete(ChatRequest(messages=HELLO))
 
 
 async def test_a_recorded_error_is_raised_as_the_type_it_was(answers: Any) -> None:

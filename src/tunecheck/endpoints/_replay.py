@@ -101,7 +101,8 @@ class ReplayEndpoint(Endpoint):
 
         row_or_request = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{self._path} has no recorded answer for {row_or_request}: add a record for it")
+            hint = "" if request.row else ", or name the rows' data set (serve: --dataset)"
+            raise NoAnswerError(f"{self._path} has no recorded answer for {row_or_request}: add a record for it{hint}")
 
         if record.get("error") is not None:
             raise _recorded_error(record)

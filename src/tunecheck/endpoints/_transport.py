@@ -248,9 +248,10 @@ class HttpTransport:
         self._most_bytes = most_bytes
 
         self._proxy = proxy_for(url)
-        if self._proxy is not None and self._proxy.password:
-            redactor.add(Secret(self._proxy.password))
-            redactor.add(Secret(f"{self._proxy.user or ''}:{self._proxy.password}"))
+        user, password = (self._proxy.user or "", self._proxy.password or "") if self._proxy else ("", "")
+        if user or password:  # a user without a password is a token
+            redactor.add(Secret(password or user))
+            redactor.add(Secret(f"{user}:{password}"))
 
         tls = tls_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
