@@ -221,6 +221,12 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: the answer is nested too deeply to be stored.
     """
+    # Most answers repeat no secret; their texts alone show that. They stand as deep here as among the columns below.
+    texts: list[JSON] = [answer.text, answer.raw_text, answer.reasoning, answer.finish_reason, answer.request_id]
+    texts += [[dict(call) for call in answer.tool_calls], dict(answer.reasoning_fields)]
+    if redactor.answer(texts) is texts:
+        return answer
+
     columns = answer.journaled()
     masked = object_or_empty(redactor.answer(columns))
     return answer if masked == columns else replace(Completion.of_columns(masked), masked=True)
