@@ -181,7 +181,7 @@ class EmbeddingEndpoint(Endpoint):
     """The most texts in one request."""
 
     def __init__(self, chat: Endpoint) -> None:
-        """Take over the name, price and limits of a chat endpoint.
+        """Take over the names, price and limits of a chat endpoint.
 
         Raises:
             ConfigurationError: this kind of endpoint has no embeddings, or the endpoint has a request template.
@@ -192,6 +192,7 @@ class EmbeddingEndpoint(Endpoint):
                 "or azure_openai"
             )
         self.name = chat.name
+        self.model_names = chat.model_names
         self.price = chat.price
         self.concurrency = chat.concurrency
 

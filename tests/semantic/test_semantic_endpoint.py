@@ -19,7 +19,7 @@ from tests.semantic_parts import MODEL
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, MissingExtraError, RefusedError, ReplyError, RunError
-from tunecheck.endpoints import load_endpoint
+from tunecheck.endpoints import load_endpoint, read_prices
 from tunecheck_semantic import BertScoreEvaluator, EmbeddingSimilarityEvaluator
 from tunecheck_semantic._endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 from tunecheck_semantic._evaluators import find_model
@@ -391,6 +391,14 @@ def test_the_price_counts_the_tokens_that_were_read(server: FaultServer, tmp_pat
     result = run(tmp_path, ROWS[:1], evaluators={"similar": evaluator(server, price=price)})
     usage: Any = result.usage["similar"]
     assert usage["cost"] == pytest.approx(len("east" + "north") * 1_000 / 1_000_000)
+
+
+def test_a_price_file_names_the_model(server: FaultServer, tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text("models: {embedder: {input_per_million: 1000, output_per_million: 0}}\n")
+    embedding = EmbeddingEndpoint(load_endpoint(definition(server, model="embedder")))
+    read_prices(tmp_path / "prices.yaml").give(embedding)
+    assert embedding.price is not None
+    assert embedding.price.input_per_million == 1000
 
 
 def test_it_may_be_used_in_a_run_after_direct_calls(server: FaultServer, tmp_path: Path) -> None:
