@@ -18,6 +18,7 @@ msgspec checks the values. This module turns its messages into these sentences.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -45,11 +46,13 @@ _INVALID = re.compile(r"Invalid enum value '?(.*?)'?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(.*?)`(.*?)(?:, got `?(.*?)`?)?", re.DOTALL)
 # msgspec's limits and types, in words.
 _LIMITS = {
+    f"<= {sys.float_info.max!r}": "that is finite",
     "length >=": "length at least",
     "length <=": "length at most",
     ">=": "of at least",
     "<=": "of at most",
     ">": "above",
+    "<": "below",
 }
 _TYPES = {
     "int": "a whole number",

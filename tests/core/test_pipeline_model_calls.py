@@ -334,9 +334,18 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: 
     assert model.asked == []
 
 
-@pytest.mark.parametrize("most", [-1, float("nan"), "a", True])
-def test_a_budget_is_a_number(tmp_path: Path, most: Any) -> None:
-    with pytest.raises(ConfigurationError, match="max_cost: must be a number"):
+@pytest.mark.parametrize(
+    ("most", "problem"),
+    [
+        (-1, " of at least 0"),
+        (float("nan"), " of at least 0"),
+        (float("inf"), " that is finite"),
+        ("a", ""),
+        (True, ""),
+    ],
+)
+def test_a_budget_is_a_finite_number(tmp_path: Path, most: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"max_cost: must be a number{problem}"):
         judged(tmp_path, Judge(Model(price=CHEAP)), rows("a"), max_cost=most)
 
 
