@@ -322,7 +322,7 @@ def test_after_more_than_two_endpoints_the_next_step_is_to_select(small: Path) -
     several(small)
     said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "old,new,simulated", COLUMNS="300")
     assert "Next, choose one of these runs: tunecheck select small-old-" in " ".join(said.out.split())
-    assert re.search(r"^match +5 of 6 +83.3% +6 of 6 +100.0% +\d", said.out, re.MULTILINE)
+    assert re.search(r"^match +83.3% +100.0% +\d", said.out, re.MULTILINE)
 
 
 def test_an_endpoint_with_a_problem_of_serving_is_examined_before_runs_are_compared(small: Path) -> None:

@@ -202,7 +202,12 @@ def side_by_side(pages: Sequence[RunPage]) -> views.View:
     groups = _groups_by_run(evaluator, names, pages) if evaluator in pages[0].evaluators else ()
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
 
-    table = views.Table(["", *(clean(name, 30) for name in names)], [[row, *cells] for row, cells in by_label.items()])
+    # With more than two runs, each cell keeps only its last part, such as the rate after a count, so that all runs fit.
+    rows: list[list[views.Sentence]] = []
+    for label, row in by_label.items():
+        rows.append([label, *(row if len(names) <= 2 else [[*views.words_of(cell)][-1] for cell in row])])
+
+    table = views.Table(["", *(clean(name, 30) for name in names)], rows)
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
     return views.View(primary, [views.Text(sentences), table, *groups, *gates, folders], notes)
 
