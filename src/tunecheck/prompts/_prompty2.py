@@ -210,7 +210,7 @@ def _function(front: Front, key: str | int) -> dict[str, JSON]:
     path = ("tools", key)
     strict = front.value(*path, "strict") is True
 
-    function: dict[str, JSON] = {"name": key if isinstance(key, str) else front.required_text(*path, "name")}
+    function: dict[str, JSON] = {"name": key if isinstance(key, str) and key else front.required_text(*path, "name")}
     description = front.text(*path, "description")
     if description is not None:
         function["description"] = description
