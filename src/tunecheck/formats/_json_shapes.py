@@ -112,14 +112,17 @@ def _take_envelope(value: _Object, collector: CallCollector, read_text: ReadText
         _add_content(value, collector)
         return True
 
-    if any(_take_shape(inner, collector, read_text) for inner in _inner_values(value)):
+    # Calls count before an inner message or conversation: `{"messages": […], "tool_calls": […]}`.
+    has_calls = not _is_message(value) and _holds_calls(value, "tool_calls")
+    is_answer = has_calls and bool(value["tool_calls"])
+    if not is_answer and any(_take_shape(inner, collector, read_text) for inner in _inner_values(value)):
         return True
 
     # parts without the role of a message: `{"content": [{"type": "tool_use", …}]}`
     parts = content_of(value)
     shapes = [shape_of(part) for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict)]
-    has_calls = _holds_calls(value, "tool_calls") or any(shape and not shape.ambiguous for shape in shapes)
-    if _is_message(value) or not has_calls:
+    has_parts = any(shape and not shape.ambiguous for shape in shapes)
+    if not has_calls and (_is_message(value) or not has_parts):
         return False
     _take_message({**value, "role": "assistant"}, collector, read_text)
     return True
