@@ -88,7 +88,7 @@ def _in_thought(case: SuiteCase, reading: Reading) -> bool:
 
 
 def _malformed(case: SuiteCase, reading: Reading) -> bool:
-    """A call that breaks its own grammar is reported and left out. Some servers repair it, or drop other calls, too."""
+    """A call that breaks its own grammar is reported, and the calls after it are left out. Some servers repair it."""
     return reading.problem is not None and reading.cause is None
 
 
