@@ -384,6 +384,15 @@ def test_a_run_of_a_plug_ins_command_is_resumed_by_that_command_alone(install: I
     assert "finish it with `tunecheck acme run --resume " in refused.stderr
 
 
+def test_a_class_of_options_may_be_decorated_as_a_dataclass(install: Install, workspace: Path) -> None:
+    declared = "from dataclasses import dataclass\n" + OPTIONS.format(name="acme_a", option="loud: bool = flag('')")
+    decorated = declared.replace("class Acme", "@dataclass(frozen=True, kw_only=True)\nclass Acme")
+    site = install("acme_a", "acme_a", decorated, "[tunecheck.plugins]\nacme_a = acme_a:PLUGIN\n")
+    (workspace / "rows.jsonl").write_text('{"response": "x"}\n')
+    done = tunecheck_with(*EVALUATE, "--loud", "--json", sites=[site])
+    assert json.loads(done.stdout)["acme_a"] == "acme_a"
+
+
 def test_helpers_of_options_may_have_equal_names(acme_options: AcmeOptions, workspace: Path) -> None:
     sites = [acme_options("acme_a", "loud: bool = flag('')"), acme_options("acme_b", "quietly: bool = flag('')")]
     (workspace / "rows.jsonl").write_text('{"response": "x"}\n')

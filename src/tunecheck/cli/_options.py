@@ -263,7 +263,14 @@ class CommandOptions:
     debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
+        # A plug-in may decorate its class itself, so a class is completed only once it is inherited from or used.
+        for base in cls.__mro__[:0:-1]:
+            if issubclass(base, CommandOptions):
+                completed(base)
+
+    def __new__(cls, **_: object) -> Self:
+        """Return an instance without values; `__init__` sets them."""
+        return super().__new__(completed(cls))
 
     def around(self) -> AbstractContextManager[object]:
         """Return a context in which the command runs."""
@@ -308,12 +315,20 @@ class CommandOptions:
         return type(self)(**merged)
 
 
+T = TypeVar("T", bound=CommandOptions)
+
+
+def completed(options: type[T]) -> type[T]:
+    """Return a class of options after making it a frozen dataclass, unless it is one."""
+    return options if "__dataclass_fields__" in vars(options) else dataclass(frozen=True, kw_only=True)(options)
+
+
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """Return the options by name in help order: arguments first, then the command's own panels, then shared ones."""
     hints = get_type_hints(options)
     described = {}
     # `str | None` has the kind `str`; a type that is no union is the kind itself.
-    for declared in fields(options):
+    for declared in fields(completed(options)):
         hint = hints[declared.name]
         kind = hint.__args__[0] if isinstance(hint, UnionType) else hint
         described[declared.name] = msgspec.structs.replace(declared.metadata["option"], name=declared.name, kind=kind)
@@ -335,9 +350,6 @@ def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
 def is_given(value: object) -> bool:
     """Return True if an option has a value: not None, False or an empty list or dict. 0 and "" count as given."""
     return not (value is None or value is False or value in ([], (), {}))
-
-
-T = TypeVar("T", bound=CommandOptions)
 
 
 @dataclass(frozen=True)

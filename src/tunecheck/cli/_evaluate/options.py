@@ -17,7 +17,7 @@ import msgspec
 from tunecheck._errors import PluginError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck.cli import _shared_options as shared
-from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, flag, option
+from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, CommandOptions, argument, completed, flag, option
 from tunecheck.plugins import Candidate, load_all
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def evaluate_options() -> type[Options]:
     Raises:
         PluginError: an option of a plug-in has a name that Tunecheck or another plug-in uses.
     """
-    added = load_all("options")
+    added = [(origin, completed(kind)) for origin, kind in load_all("options")]
     owners: list[tuple[str, type[Any]]] = [("Tunecheck", Options), *((by.origin, kind) for by, kind in added)]
 
     # Methods and helpers may have equal names: `own_options` calls those of each class on its own object.

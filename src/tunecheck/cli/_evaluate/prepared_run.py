@@ -46,7 +46,7 @@ from tunecheck.cli._console import check_output
 from tunecheck.cli._evaluate import evaluator_choice
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates import Gate, check_base, parse_gate
-from tunecheck.cli._options import Invocation, parse_names
+from tunecheck.cli._options import Invocation, completed, parse_names
 from tunecheck.cli._shared_options import ModelOptions
 from tunecheck.datasets._reading import Dataset, described_dataset, open_dataset
 from tunecheck.endpoints._base import Endpoint, Prices, read_prices
@@ -93,7 +93,7 @@ def _runs_elsewhere(options: Options, dataset: Dataset, trust: Trust) -> evaluat
 
     open_runner = plugins.find("runners", name)
 
-    values: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Options)}
+    values: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(completed(Options))}
     task_options = Options(**{**values, **dict.fromkeys(_DRIVER_ONLY), "quiet": True})
 
     path = None if dataset.path is None else dataset.path.resolve()
