@@ -417,10 +417,6 @@ _CATEGORY = "category"
 class LeaderboardFigures:
     """BFCL's own figures for comparisons, as weighted means of categories for each version of the leaderboard."""
 
-    def of_run(self, run: Run) -> Mapping[str, float]:
-        """Return no figures: those of a single run are in the run's score folder."""
-        return {}
-
     def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterator[Part]:
         """Yield the leaderboard's figures of both runs, over the rows on which both have a verdict.
 

@@ -1,7 +1,7 @@
 """Uploads of finished runs: the part that all destinations share.
 
-`_uploader` has the steps and the contents of an upload, `_record` the state of each upload. Packages for destinations
-subclass `Uploader` and `RunUpload`.
+`_uploader` has the steps, the contents and the record (`upload.json`) of an upload. Packages for destinations subclass
+`Uploader` and `RunUpload`.
 """
 
 from tunecheck.plugins import attach_stub

@@ -27,6 +27,9 @@ class Evaluator:
 
     A subclass passes its constructor's arguments, as plain JSON values, to `super().__init__`; manifests and
     fingerprints use them. Instances have no other state, so they can be pickled and shared by threads.
+
+    An evaluator that reads calls is a `CallEvaluator`, which follows the endpoint's `format`; one that asks a model is
+    a `ShippedJudge`. `__aggregate__(rows)` may return further metrics.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = ()

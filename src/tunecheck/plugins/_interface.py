@@ -89,7 +89,7 @@ class _Brought:
     formats: Extensions = field(default_factory=dict)
     """Model families: objects of `tunecheck.formats.Profile`."""
     figures: Extensions = field(default_factory=dict)
-    """Figures for a run's summary and for comparisons: see Figures."""
+    """Figures for comparisons: see Figures. (Figures of one run are metrics of an evaluator.)"""
     tables: Extensions = field(default_factory=dict)
     """Tables of two runs for `compare`: see PairTable."""
     panels: Extensions = field(default_factory=dict)
@@ -173,13 +173,10 @@ class ObjectionRule(Protocol):
 
 
 class Figures(Protocol):
-    """Additional figures of runs, such as a leaderboard's; both methods return nothing for unrelated runs."""
-
-    def of_run(self, run: Run) -> Mapping[str, float]:
-        """Return the figures of one run for its summary."""
+    """Additional figures of two runs, such as a leaderboard's."""
 
     def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterable[Part]:
-        """Return the figures of two runs and their difference, for `compare`."""
+        """Return the figures of two runs and their difference, for `compare`; nothing for unrelated runs."""
 
 
 class PairTable(Protocol):
