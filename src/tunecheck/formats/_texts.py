@@ -441,17 +441,26 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
 # -- texts that cannot be accepted
 
 
+_MOST_MENTIONS = 20  # of marks without a readable call; each may scan the rest of the text
+
+
 def _refuse_thought_calls(collector: CallCollector, marks: Marks) -> None:
-    """Refuse unclosed reasoning that contains a call. Do nothing if it contains none, or one that cannot be read.
+    """Refuse unclosed reasoning that contains a call. Do nothing if it contains no readable call.
 
     Some servers end the reasoning at a call, so the call may be meant.
 
     Raises:
         ThoughtCallError: the reasoning contains a call.
     """
-    attempt = collector.empty_copy()
-    with suppress(UnreadableError):
-        take_marked(collector.open_thought, attempt, marks)
+    attempt, rest = collector.empty_copy(), collector.open_thought
+    for _ in range(_MOST_MENTIONS):
+        try:
+            take_marked(rest, attempt, marks)
+            break
+        except UnreadableError as error:
+            if attempt.calls or isinstance(error, CutOffError):
+                break
+            rest = rest[attempt.call_start + 1 :]  # the mark may be a mention, and a call may follow
 
     if attempt.calls:
         collector.format = attempt.format
