@@ -9,7 +9,7 @@
 4. Later marks of other families are text.
 5. The text after a mark is read as one value, and its strings may contain any mark.
 
-A readable call must follow a mark. Otherwise, the reading has the calls before the mark and the problem.
+A readable call must follow a mark. Otherwise, the reading has the calls that were read before, and the problem.
 """
 
 import functools
@@ -167,7 +167,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
     """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
 
     Raises:
-        UnreadableError: a mark is not followed by a readable call. The calls before it are collected.
+        UnreadableError: a mark is not followed by a readable call. Calls that were read before are collected.
     """
     call_marks, thought_marks = _mark_pattern((*marks.profiles,)), _mark_pattern((*marks.openings,))
 
