@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -197,13 +198,14 @@ def _run_folder(run: Run) -> OpenedRun:
 
 
 def _calls_read(run: Run) -> CallsRead | None:
-    """Return how calls that the server did not parse were counted, by metrics.json; None if there were no such calls.
+    """Return how calls that the server did not parse were counted, by metrics.json.
 
-    Raises:
-        ConfigurationError: the entry in the file is damaged.
+    Return None if there were no such calls, or if the entry in the file is damaged.
     """
     recorded = run.metrics().get("calls") if run.metrics_file.is_file() else None
-    return read_as(recorded, CallsRead, str(run.metrics_file)) if recorded else None
+    with suppress(ConfigurationError):
+        return read_as(recorded, CallsRead, str(run.metrics_file)) if recorded else None
+    return None
 
 
 def _answer_columns(mapping: Iterable[Mapping[str, object]]) -> frozenset[str]:
