@@ -219,7 +219,7 @@ def test_a_run_from_python_is_scored_and_its_reuse_needs_a_source_of_answers(slo
         unclear = inside(slow, "evaluate", "--reuse", run, *more)
         assert unclear.code == 2
         advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run}`"
-        assert f"was started in Python and has no source of answers: {advice}" in unclear.err
+        assert f"was started in Python, so it records no options: {advice}" in unclear.err
 
 
 def test_score_judges_recorded_answers_in_a_new_run(slow: Path) -> None:

@@ -223,7 +223,7 @@ def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
         ({"rows": -1}, r"rows \(the most rows that a list shows\) must be 0 or more, not -1"),
         ({"pair_by": "ids"}, r"pair_by must be content or id, not 'ids'; did you mean 'id'\?"),
         ({"cluster": "questoin"}, r"no column 'questoin'; did you mean 'question'\?"),
-        ({"metrics": ["mach"]}, r"there is no metric 'mach' in both runs; did you mean 'match'\?"),
+        ({"metrics": ["mach"]}, r"'mach' is not a metric of both runs; did you mean 'match'\?"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_right_one(tmp_path: Path, options: dict[str, object], message: str) -> None:

@@ -162,7 +162,7 @@ def test_a_key_of_two_evaluators_is_not_one_metric(tmp_path: Path) -> None:
 
 def test_a_metric_of_one_run_only_cannot_be_asked_for(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True]), passes(tmp_path, "b", {"match": [True], "other": [True]})
-    with pytest.raises(ConfigurationError, match=r"no metric 'other' in both runs; known: match"):
+    with pytest.raises(ConfigurationError, match=r"'other' is not a metric of both runs; known: match"):
         compare(base, new, metrics=["other"])
 
 

@@ -50,7 +50,7 @@ def test_what_evaluate_returned_can_be_compared_at_once(tmp_path: Path) -> None:
 def test_a_file_that_azure_did_not_write_or_only_in_part_is_refused(tmp_path: Path, text: str) -> None:
     new = azure(tmp_path, "a", [])
     new.write_text(text, "utf-8")
-    with pytest.raises(DataError, match=r"evaluation_results\.json: the file is no JSON object .*: evaluate again"):
+    with pytest.raises(DataError, match=r"evaluation_results\.json: the file is not a JSON object .*: evaluate again"):
         compare(passes(tmp_path, "b", [True]), new)
 
 

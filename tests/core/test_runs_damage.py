@@ -317,7 +317,7 @@ DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
     "a cut table": (lambda run: cut(run.table, slice(3, None)), "eval_results.csv has changed since the run wrote it"),
     "other metrics": (other_metrics, "metrics.json covers 19 rows, but the run has 20"),
     "no metrics": (lambda run: run.metrics_file.unlink(), "metrics.json"),
-    "answers of another run": (results_of_another_run, "differ in the answers to 1 row, such as r7"),
+    "answers of another run": (results_of_another_run, "differ in the answers to 1 row (first: r7)"),
     "no manifest": (lambda run: run.manifest_file.write_text("{"), "run.json: cannot be read"),
 }
 

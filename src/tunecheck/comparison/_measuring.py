@@ -415,8 +415,8 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
     An evaluator with several numbers is tested once, by its main metric. Its other numbers are shown without a test.
 
     Raises:
-        ConfigurationError: the runs have no evaluator in common, or a metric is not in both runs, or two evaluators
-            have its key.
+        ConfigurationError: the runs have no scores of a common evaluator, or a metric is not in both runs, or two
+            evaluators have its key.
     """
     # A metric is compared only if both runs have its evaluator.
     shared = [name for name in base.evaluators if name in new.evaluators]
@@ -527,7 +527,7 @@ def _find_keys(
 
         if key is None:
             known = [*mains, *(key for key in base.columns if key in new.columns)]
-            raise ConfigurationError(f"there is no metric {name!r} in both runs{did_you_mean(name, known)}")
+            raise ConfigurationError(f"{name!r} is not a metric of both runs{did_you_mean(name, known)}")
 
         yield evaluator_of.get(key, key) + suffix, key + suffix
 

@@ -182,7 +182,7 @@ class AzureFile(msgspec.Struct, frozen=True):
         rows = object_or_empty(value_of(content)).get("rows")
         if not isinstance(rows, list):
             raise DataError(
-                f'{self.path}: the file is no JSON object {{"rows": […], …}}, as Azure writes: evaluate again'
+                f'{self.path}: the file is not a JSON object {{"rows": […], …}} as written by Azure: evaluate again'
             )
 
         for number, row in enumerate(rows):

@@ -370,7 +370,7 @@ def _damaged_results(run: Run, manifest: RunFile, journal: JournalReader) -> Ite
 
     if differing_rows:
         differing = plural(len(differing_rows), "row")
-        yield f"eval_results.jsonl and journal.jsonl differ in the answers to {differing}, such as {differing_rows[0]}"
+        yield f"eval_results.jsonl and journal.jsonl differ in the answers to {differing} (first: {differing_rows[0]})"
 
 
 def refuse_changed(run: Run, manifest: RunFile) -> None:

@@ -118,8 +118,8 @@ _SCORING_OPTIONS = ("workers", "evaluator_timeout", "group_by", "cluster", "prim
 class PreparedRun(msgspec.Struct, frozen=True):
     """A prepared run.
 
-    `source` has the rows: a data set, or a run whose recorded answers are judged. `endpoint` is None if it calls none.
-    `label` names the source of the answers for users. `simulated`: they come from no real model.
+    `source` has the rows: a data set, or a run whose recorded answers are judged. `endpoint` is None if the run calls
+    none. `label` names the source of the answers for users. `simulated`: the answers come from no real model.
 
     `evaluators` are objects by name. `config` has their column mappings by evaluator or `default`. `gates` are those of
     `--fail-under`, and `base` is the run of `--no-worse-than` or `--better-than`, if any.
@@ -255,7 +255,7 @@ def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invoca
         options = options.over(recorded)
     elif options.endpoint is None and options.response_column is None:
         advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run.id}`"
-        raise ConfigurationError(f"run {run.id} was started in Python and has no source of answers: {advice}")
+        raise ConfigurationError(f"run {run.id} was started in Python, so it records no options: {advice}")
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
 
