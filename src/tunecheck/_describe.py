@@ -173,7 +173,7 @@ def one_of(value: T, known: Sequence[T], parameter: str) -> T:
 
 
 def shown_value(value: object) -> str:
-    """Return a value for a message: a short text or number as JSON, else "a list", "a value of 60 characters"."""
+    """Return a value for a message: a short text or number as JSON, else its type or length, such as "a list"."""
     if isinstance(value, (dict, list, tuple)):
         return "a mapping" if isinstance(value, dict) else "a list"
     try:

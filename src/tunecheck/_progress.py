@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _LEAST_S = 0.1
-"""After less time, the rate says nothing."""
+"""Minimum time in seconds before a rate is shown."""
 
 
 class Progress(msgspec.Struct, frozen=True):

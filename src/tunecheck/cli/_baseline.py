@@ -90,7 +90,7 @@ class Base(msgspec.Struct, frozen=True):
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings)
         except ConfigurationError as error:
-            # The advice of the first kind is an option of `compare`.
+            # The remedy of a NothingPairsError is an option of `compare`, which gates lack.
             reason = error.why if isinstance(error, NothingPairsError) else str(error)
             gate = self._requirement(f"{self.margin:g}")
             return [GateOutcome(gate, found=None, met=False, remark=f"cannot be compared: {reason}")], []

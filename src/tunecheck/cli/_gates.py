@@ -196,8 +196,7 @@ class Gate(msgspec.Struct, frozen=True):
     ) -> GateOutcome:
         """Return the outcome of the gate on a run's metrics.
 
-        `by` has the metrics of groups, by column and value. `primaries` has each evaluator's declared
-        main metric.
+        `by` has the metrics of groups, by column and value. `primaries` has each evaluator's declared main metric.
 
         Over all rows, the pass rate of one of the `judges` is corrected for the judge's errors; in a group it is not. A
         group or a metric without values does not meet its gate; a cause without rows counts as 0.

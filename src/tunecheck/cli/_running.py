@@ -136,7 +136,7 @@ def run_arguments(
 
 
 def lasting_name(run: Path, results_dir: Path) -> str:
-    """Return a name that still finds a run after a new one has started, as `last` does not.
+    """Return a name that still finds a run after another run has started, unlike `last`.
 
     This is its id, the name of its folder `run`, if it is in `results_dir`; else the path of the folder.
     """
@@ -211,7 +211,7 @@ def every_row_failed(result: EvaluationResult, noun: str) -> bool:
 
 
 def as_recorded(options: declared.CommandOptions) -> dict[str, JSON]:
-    """Return the options that a run's manifest keeps; those of some commands stand under the command's key.
+    """Return the options that a run's manifest keeps, under the command's key unless they are at the top level.
 
     For example `{"dataset": "val.jsonl"}` for `evaluate`, and `{"bfcl_run": {"limit": 10}}` for `bfcl run`.
     """

@@ -369,7 +369,7 @@ class CommonRows(msgspec.Struct, frozen=True):
     labels: LabelCounts | None
 
     def figures(self, settings: measuring.ComparisonSettings) -> list[Estimate]:
-        """Return each run's figure over these rows: a pass rate for verdicts, else a mean."""
+        """Return each run's figure over these rows: a pass rate for verdicts, else a mean; corrected with `labels`."""
         codes, confidence, bounds = self.cluster_codes, settings.confidence, self.sides.bounds
         if self.sides.verdicts:
             found = [estimate_proportion(values, codes, confidence=confidence) for values in self.scores.T]

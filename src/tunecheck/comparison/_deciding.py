@@ -42,7 +42,7 @@ class EarlyStopping:
     def __init__(
         self, base: RunLike, settings: ComparisonSettings, rows: AboutToRun, evaluators: Sequence[str], folder: Path
     ) -> None:
-        """Read the base, a run in the folder of runs, and pair it with the rows to be evaluated.
+        """Read the base and pair it with the rows to be evaluated; `folder` is the folder of runs.
 
         Raises:
             ConfigurationError: the data cannot be read in random order, the base cannot be read, is simulated, or

@@ -321,7 +321,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
         # Rows that failed because of serving in both runs say nothing about a change of serving.
         if (only_here & self._sides.both).any():
-            # Verdicts that serving has made fail are unknown as well, in the run in which only it had the problem.
+            # A row that failed because of serving in one run only: its verdict in this run is unknown as well.
             effect = self._effect_of_unknown(self._unknown | only_here)
             base_count, new_count = failed.sum(axis=1)
             counts = f"{new_count:,} in {self.new_name}, {base_count:,} in {self.base_name}"
@@ -526,8 +526,8 @@ def _cost(table: RunTable) -> tuple[float | None, object]:
 def _evaluator_change(before: EvaluatorEntry, after: EvaluatorEntry) -> Objection | None:
     """Return an objection that says how an evaluator differs between two runs: its judge, its settings or its code.
 
-    Return None if the evaluators are equal. If a run records no fingerprint, only their judges are compared, and the
-    objection says so.
+    Return None if the evaluators are equal. If a run records no fingerprint, only their judges are compared. If these
+    do not differ, the objection says that a fingerprint is missing.
     """
     settings = [*changed_settings(before.arguments or {}, after.arguments or {})]
     text = ", ".join(f"{key} {old} → {new}" for key, old, new in settings[:5])

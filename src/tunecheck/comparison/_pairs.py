@@ -62,8 +62,8 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' rows: by id and content, then by content; or with `pair_by` "id" by id alone.
 
     Rows are also paired by id alone in two cases: a row has no known content, or different programs made the runs. In
-    the second case, both runs must have ids of their own, and no row may have an equal id and content. The result's
-    `by_id_alone` marks only these two cases.
+    the second case, both runs must have ids of their own, and no row may have an equal id and content. `by_id_alone`
+    of the result's `counts` marks only these two cases.
 
     Raises:
         NothingPairsError: no item of one run is in the other.
@@ -338,7 +338,7 @@ class Runs:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The clusters of the base's items, from the first pair that has clusters; None if all rows are independent."""
+        """The clusters of the base's items: its own, else those of the first pair that has any; None without any."""
         if self.base.clusters is not None:
             return self.base.clusters
         for other in self.against_base.values():

@@ -208,7 +208,7 @@ def _metrics_table(compared_run: RunComparison, comparison: Comparison) -> Table
     if comparison.margin is not None:
         heads.append(f"worse by < {comparison.margin:g}")
 
-    # All metrics of an evaluator stand at the place of its first one, and its main metric comes first.
+    # All metrics of an evaluator stand at the place of its first one: tested ones first, then the main one.
     evaluators = [*dict.fromkeys(metric.evaluator for metric in compared_run.metrics.values())]
     metrics = sorted(
         compared_run.metrics.values(),
@@ -496,7 +496,7 @@ def _selection_parts(selection: results.Selection, rows: int | None) -> Iterator
 
     yield Text(lines)
 
-    # Two runs have one difference, that of the decision. Another interval of it would contradict it.
+    # Two runs have one difference, that of the decision. A second interval for it could contradict the decision.
     if len(selection.ranking) > 2:
         yield views.Chart([_interval(ranked.run, ranked.difference) for ranked in selection.ranking])
     else:

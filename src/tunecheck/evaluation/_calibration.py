@@ -422,8 +422,8 @@ class _LabelledRun:
     def _chosen_metric(self, wanted: str | None, primary: str | None) -> str:
         """Return the requested metric (`wanted`), else the evaluator's main one.
 
-        The main one is the declared `primary`, else the metric named like the evaluator, else its only one. The choice
-        is unchecked if the evaluator gave no output.
+        The main one is the declared `primary`, else the metric named like the evaluator, else its only one. Metrics
+        with a result come before other keys. The choice is unchecked if the evaluator gave no output.
 
         Raises:
             ConfigurationError: There is no such metric, or the evaluator has several and declares no main one.

@@ -346,7 +346,7 @@ class _Stopper:
     def request(self) -> bool:
         """Request an orderly stop: calls in flight get 10 seconds. A second request ends them at once.
 
-        Return False if the first request is still pending because code blocks the loop.
+        Return False if an earlier request is still pending because code blocks the loop.
         """
         if self.requests > self._handled:
             return False
@@ -437,7 +437,7 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
         """Handle a signal: request an orderly stop; ignore SIGTERM if one was requested before.
 
         Raises:
-            LeftAtOnceError: the first request is still pending, because code blocks the loop.
+            LeftAtOnceError: an earlier request is still pending, because code blocks the loop.
         """
         if number == signal.SIGTERM and stopper.requests:
             return

@@ -194,7 +194,7 @@ class RunSettings(_CheckedSettings, frozen=True, kw_only=True):
         """Check the settings of `until_decided`; without it, check that no run, margin or deciding metric is given.
 
         Raises:
-            ConfigurationError: A setting is missing, out of its range, or does not go with the others.
+            ConfigurationError: A setting is missing, or does not go with the others.
         """
         base, better, margin = self.no_worse_than, self.better_than, self.margin
         if not self.until_decided:

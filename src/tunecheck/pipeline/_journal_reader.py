@@ -335,7 +335,7 @@ class JournalReader:
         Equal calls by several workers are yielded separately.
         """
         for offset in self._paid_offsets:
-            with contextlib.suppress(msgspec.ValidationError):  # a damaged record: its call is made again
+            with contextlib.suppress(msgspec.ValidationError):  # a damaged record is not counted
                 yield convert_value(self._read(offset), ModelCall)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:

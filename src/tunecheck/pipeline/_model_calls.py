@@ -141,7 +141,7 @@ class CachedResults:
         return self._own.answered() if self._own else iter(())
 
     def paid_calls(self) -> Iterator[ModelCall]:
-        """Yield the records of the calls that this run has journaled before it was interrupted."""
+        """Yield the records of the calls that this run journaled before it was interrupted."""
         return self._own.paid_calls() if self._own else iter(())
 
     def close(self) -> None:
@@ -347,7 +347,7 @@ class RunCalls:
 
     @contextlib.asynccontextmanager
     async def one_call(self, name: str, endpoint: object, key: str) -> AsyncIterator[Callable[[CallsMade], None]]:
-        """Reserve budget for one call of a target that counts each call; see `CostTracking`.
+        """Reserve budget for one call of a target that `tracks_each_call`; see `CostTracking.one_call`.
 
         Raises:
             StopRunError: the budget is spent.

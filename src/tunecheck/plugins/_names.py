@@ -415,7 +415,7 @@ def load_offer(path: Path) -> object:
     3. the only class of the file that is derived from a Tunecheck class
     4. the only public class or function of the file
 
-    Rules 3 and 4 ignore enums, exceptions, named tuples and TypedDicts.
+    Rules 3 and 4 ignore enums, exceptions, and subclasses of `tuple` and `dict`, such as TypedDicts.
 
     Raises:
         PluginError: the file defines none, or several.

@@ -149,7 +149,7 @@ class DetailReader:
         return self._read(number, row, other).answered
 
     def _read(self, number: int, row: Mapping[str, JSON], other: Details | None) -> Details:
-        """Return the row's values by role and its answer's details, and pass it to the panels. Call this once a row."""
+        """Return a row's values by role and its answer's details; pass the row to the panels. Call this once a row."""
         columns = self._columns_of(tuple(row))
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}

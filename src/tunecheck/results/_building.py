@@ -348,7 +348,7 @@ class TableBuilder:
         self._errors += len(failed)
 
     def _add_labels(self, name: str, cells: Cells) -> None:
-        """Add a block's labels of a column; a column with more than 20 values, long texts or lists gives no slices."""
+        """Add a block's labels of a column; drop a slice column with over 20 values, long texts, lists or objects."""
         labels = [cell if type(cell) is str else self._label(cell) for cell in cells]
         if name in self._slices:
             self._slices[name].update(labels)

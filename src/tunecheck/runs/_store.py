@@ -387,9 +387,10 @@ def damage_error(run: Run, damage: str) -> RunError:
 
 
 def command_key(command: str) -> str | None:
-    """Return the key under which manifests keep a command's options; None for `evaluate` and `score`: at the top.
+    """Return the key under which manifests keep a command's options; None if they are at the top level.
 
-    For example, `run.json` has `"command": {"bfcl_run": {"limit": 10}}` or `"command": {"limit": 10}`.
+    For example, `run.json` has `"command": {"bfcl_run": {"limit": 10}}` for `bfcl run`. The options of `evaluate` and
+    `score` are at the top level: `"command": {"limit": 10}`.
     """
     return None if command in ("evaluate", "score") else command.replace(" ", "_")
 

@@ -115,7 +115,7 @@ def _kappa(
     rest = 1 - value
     squares = float(counts @ (weights - (first_sums + second_sums) / total * rest) ** 2) / total
     spread = squares - (value - expected * rest) ** 2
-    # The spread is 0 for full agreement and at some other extremes, but for rounding errors.
+    # Apart from rounding errors, the spread is 0 for full agreement and at some other extremes.
     if spread < _ROUNDING:
         return Kappa(value, None, None, 0.0, "no interval: the estimated error is 0")
 

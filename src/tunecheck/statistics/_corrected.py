@@ -252,7 +252,10 @@ class JudgedRows(msgspec.Struct, frozen=True):
     shared: bool
 
     def estimate(self) -> Floats:
-        """Return the share of rows that people would pass; NaN if the judge is no better than chance on the labels."""
+        """Return the share of rows that people would pass.
+
+        Without `shared`, the share is NaN if the judge is no better than chance on the labels.
+        """
         if self.shared:
             return _prediction_powered_rate(self.passed, self.rows, self.counts)[0]
         return _rogan_gladen_rate(self.passed / self.rows, self.counts)

@@ -159,8 +159,8 @@ class EarlyTest:
     def _bet(self, change: float, margin: float) -> Outcome:
         """Bet that the new scores are worse by more than the margin, and that they are not; return what is decided.
 
-        Without a margin, it is 0. With a margin and a known total, a forecast of the complete run replaces the second
-        bet.
+        Without a margin, `margin` is 0 and the second bet shows an improvement. With a margin and a known total, a
+        forecast of the complete run replaces the second bet.
         """
         # The claim: the mean loss is at most the margin.
         self._for_worse.bet((-change - margin) / (1 + margin))

@@ -72,7 +72,7 @@ class RunPage(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """Duration of the run including its gates, in seconds."""
     intervals: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """The intervals of evaluators' main figures as text, for `--markdown`."""
+    """The intervals of evaluators' main figures as text; empty without `--markdown`."""
     additions: Sequence[Addition] = ()
     """The results of plug-ins' options."""
 
