@@ -132,7 +132,7 @@ def _other_form_hint(path: Path, form: Form) -> str:
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | bytes]]:
-    """Return the number (from 1) and the value of each conversation of the file; in JSON Lines, those of each line.
+    """Return each conversation of the file with its number; in JSON Lines, the bytes of each line that is not blank.
 
     Unlike a data set, JSON Lines with a broken line are converted without this line, so lines are not parsed here.
     """

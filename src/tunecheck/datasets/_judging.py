@@ -31,8 +31,8 @@ class Judging(Struct, frozen=True):
         """Read the settings from a row's columns; `turns` is the number of turns in its ground truth.
 
         Raises:
-            UnusableRowError: a column has the wrong form; the text names it. Or an alternative ground truth has another
-                number of turns.
+            UnusableRowError: a column has the wrong form, or an alternative ground truth has another number of turns;
+                the text names the column.
         """
         declared = {name: row[name] for name in JUDGING_COLUMNS if row.get(name) is not None}
         try:

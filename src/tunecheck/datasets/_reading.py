@@ -328,8 +328,8 @@ def open_dataset(data: Data, *, limit: int | None = None, number_ids: bool = Fal
 
     Raises:
         ConfigurationError: the limit is below 1, or a sidecar file is invalid.
-        DataError: the file does not exist, or this kind of data cannot be read.
-        PluginError: the loader does not exist.
+        DataError: the file does not exist, the loader failed, or this kind of data cannot be read.
+        PluginError: the loader does not exist or is not callable.
     """
     return _any_dataset(data).limited(limit, number_ids=number_ids)
 

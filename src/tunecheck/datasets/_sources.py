@@ -1,6 +1,6 @@
 """Sources of rows in files: the common base class, JSON Lines and JSON arrays; defaults in the YAML file next to them.
 
-Records are numbered in order, and errors name the place: `val.jsonl, line 2, column 7: not JSON: …`.
+Records are numbered in order, and errors name the place: `val.jsonl, line 2, column 7: the line is not JSON: …`.
 
 A file is read in layers: `raw_chunks` (bytes, hashed), `chunks` (UTF-8 only, without a byte order mark), `lines`, and
 `records` (objects). A `.json` file that begins with an object is read as JSON Lines.
@@ -49,7 +49,7 @@ class Digest:
         self._hash.update(part)
 
     def add(self, record: Record) -> None:
-        """Add a record that is in no file; without a JSON form, it has no stable bytes."""
+        """Add a record that is in no file. A record without a JSON form leaves the source without a hash."""
         try:
             self._hash.update(canonical(record) + b"\n")
         except TypeError:
@@ -339,7 +339,8 @@ class DatasetDefaults(Sidecar, frozen=True):
     `id` names the column with the rows' ids (by default `id`). `evaluators` are plug-in names.
     `target` is an endpoint's name or file. Rows with equal values in the column `group_key` are answered in order.
     `cluster` names the column of dependent rows (by default the group key), `primary` the metric that decides.
-    `columns` holds default values of columns for all rows. The other fields are parameters of the conversation target.
+    `columns` holds default values of columns for all rows. `description` is for readers of the file. The other fields
+    are parameters of the conversation target.
     """
 
     places: Mapping[str, str] = msgspec.field(default_factory=dict)

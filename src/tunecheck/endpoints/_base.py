@@ -221,7 +221,8 @@ def mask_answer(answer: Completion, redactor: Redactor) -> Completion:
     Raises:
         ValueError: the answer is nested too deeply to be stored.
     """
-    # Most answers repeat no secret; their texts alone show that. They stand as deep here as among the columns below.
+    # Most answers repeat no secret, and their texts alone show that. They are nested as deeply here as in the columns
+    # below, so the limit of depth is the same.
     texts: list[JSON] = [answer.text, answer.raw_text, answer.reasoning, answer.finish_reason, answer.request_id]
     texts += [[dict(call) for call in answer.tool_calls], dict(answer.reasoning_fields)]
     if redactor.answer(texts) is texts:
@@ -270,8 +271,8 @@ class Endpoint(UserCalls, ABC):
     The calls of a user's class run in a separate event loop, so that a blocking call delays no others. A call that
     takes longer than `limit_s` seconds ends in a TimedOutError.
 
-    `config_type`: the keys of a definition of this kind, which the constructor takes; None if no definition can
-    describe it.
+    `config_type`: the keys of a definition of this kind; the constructor then takes a `Definition`. None if no
+    definition can describe the endpoint.
     `depends_on_row`: answers depend on more of the row than messages, tools and parameters.
     `concurrency`: the maximum number of concurrent calls, or None for no limit.
     `limits_concurrency`: the endpoint enforces that limit itself.

@@ -44,7 +44,7 @@ def load_endpoint(
     Raises:
         ConfigurationError: the definition is unreadable or wrong (the error names file, line and key), or the origin
             of `source` must not use it.
-        PluginError: there is no endpoint kind of that name.
+        PluginError: there is no endpoint kind of that name, or its class is no `Endpoint` with a `config_type`.
     """
     if trust is not None and not isinstance(source, Mapping):
         check_named(source, trust)

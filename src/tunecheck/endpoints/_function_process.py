@@ -173,7 +173,7 @@ class FunctionError(Exception):
 
 
 def main() -> None:
-    """Answer the requests from the parent process: load the function that the first one names, then call it for each.
+    """Load the function that the parent's first request names, then call the function for each further request.
 
     Each call has a thread of its own, so that calls do not wait for each other. The process ends when the parent closes
     the pipe, without waiting for calls in progress.

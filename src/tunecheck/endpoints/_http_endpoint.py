@@ -111,7 +111,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     `key_header`, `scope`: the header of a key, and the scope of a Microsoft Entra token.
     `text_answers`: a reply of type text/plain is an answer.
     `default_request`: the template of the body, unless the definition has one; None if the kind builds the body.
-    `_model`: the model that requests name, in `_address`.
+    `_model`: the model that requests name; `_address` sets it.
     """
 
     config_type: ClassVar[type[EndpointConfig]] = HttpConfig

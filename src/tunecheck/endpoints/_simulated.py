@@ -92,7 +92,7 @@ class SimulatedEndpoint(Endpoint):
         """Check the definition; without rates, use those of default_simulated.yaml.
 
         Raises:
-            ConfigurationError: a key is unknown or its value is wrong, or a rate has the name of no mistake.
+            ConfigurationError: a key or the name of a mistake is unknown, or a value or a rate is wrong.
         """
         config = definition.read(SimulatedConfig)
         self.name = definition.name

@@ -253,9 +253,10 @@ class ConversationTarget(EndpointTargetBase):
         return None if name is None else self._owners[name]
 
     def _wording_for(self, row: Row, *, from_benchmark_copy: bool) -> Wording:
-        """Return the texts for the model: its family's, if known, else the owning benchmark's, else ours.
+        """Return the texts for the model: in text mode its family's, if known, else the owning benchmark's.
 
-        The benchmark's texts must be read from the user's copy, so they are used only with `from_benchmark_copy`.
+        Without these, return Tunecheck's own texts. The benchmark's texts must be read from the user's copy, so they
+        are used only with `from_benchmark_copy`.
         """
         if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
             return dialects.FamilyWording(self._profile.prompt)

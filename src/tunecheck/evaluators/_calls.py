@@ -87,7 +87,10 @@ class CallComparison:
         return self._faults(argument_faults(self.match))
 
     def _faults(self, of_arguments: Iterable[Fault]) -> list[Fault]:
-        """Return the faults of the calls, with those of the arguments; those of schemas only with `validate_schema`."""
+        """Return the fault that prevents a comparison, else the faults of the calls and these faults of arguments.
+
+        With `validate_schema`, the faults of schemas follow.
+        """
         of_schemas = schema_faults(self.match) if self.policy.validate_schema else ()
         return self._faults_without_match() or [*call_faults(self.match, self.policy), *of_arguments, *of_schemas]
 

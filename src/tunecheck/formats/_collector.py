@@ -151,8 +151,9 @@ class CallCollector(msgspec.Struct, eq=False):
     def tool_of_number(self, number: str, arguments: JSON) -> str:
         """Return the tool that the arguments fit best, for a call with this number in place of the tool's name.
 
-        Known names of arguments must be at least as many as unknown ones. Missing required arguments decide between
-        tools that know the same names. A single tool always fits.
+        Known names of arguments must be at least as many as unknown ones. If both are equally many, no required
+        argument may be missing. Missing required arguments decide between tools that know equally many names. A single
+        tool always fits.
 
         Raises:
             UnreadableError: no tool fits, or several tools fit equally well.

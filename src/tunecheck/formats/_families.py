@@ -9,7 +9,8 @@
 4. Later marks of other families are text.
 5. The text after a mark is read as one value, and its strings may contain any mark.
 
-A readable call must follow a mark. Otherwise, the reading has the calls that were read before, and the problem.
+A readable call must follow each unambiguous mark. If a call cannot be read, the reading has the calls before it, and
+the problem.
 """
 
 import functools
@@ -164,7 +165,7 @@ def _mark_pattern(marks: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
-    """Collect the calls after the marks of a text, and the rest of the text. Return False without a mark.
+    """Collect the calls after the marks of a text, and the rest of the text. Return False if no mark counts.
 
     Raises:
         UnreadableError: a mark is not followed by a readable call. Calls that were read before are collected.

@@ -1,7 +1,7 @@
 """The profile of a model family: the marks of its calls and reasoning, the shape of its calls, and its prompt.
 
-`_families` makes the profiles of the known families from `families.toml`; a user's own module makes others. It also
-finds a mark in a text, and asks its profile to read the calls after it:
+`_families` makes the profiles of the known families from `families.toml`; a user's own module makes others.
+`_families` also finds a mark in a text, and asks its profile to read the calls after it:
 
     mark           call                                closing mark
     <tool_call>    {"name": "f", "arguments": {}}      </tool_call>
@@ -117,7 +117,7 @@ class Profile(msgspec.Struct, frozen=True):
         is required. `collector.call_start` is the start of the call that is being read.
 
         Raises:
-            UnreadableError: no readable call follows.
+            UnreadableError: no readable call follows, or the calls do not end as the profile requires.
         """
         collector.format = collector.format or self.name
         collector.call_start = start

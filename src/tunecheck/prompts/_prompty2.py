@@ -182,7 +182,8 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
     input are left out, too, because the model must not set them.
 
     Raises:
-        PromptError: `tools` is neither a list nor a mapping, or a function is not described correctly.
+        PromptError: `tools` is neither a list nor a mapping, a tool has no `kind`, or a function is not described
+            correctly.
     """
     tools = front.value("tools")
     if tools is None:
@@ -203,9 +204,10 @@ def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
 
 
 def _function(front: Front, key: str | int) -> dict[str, JSON]:
-    """Return a function in `tools:` as an OpenAI tool; its name is its key in a mapping, or its `name` in a list.
+    """Return a function in `tools:` as an OpenAI tool.
 
-    Parameters that are bound to an input are left out, because the model must not set them.
+    Its name is its key in a mapping; in a list, or if the key is empty, it is its `name`. Parameters that are bound to
+    an input are left out, because the model must not set them.
     """
     path = ("tools", key)
     strict = front.value(*path, "strict") is True

@@ -143,7 +143,7 @@ _SCALES = {
     "b": 10**9, "bn": 10**9, "billion": 10**9, "billions": 10**9, "t": 10**12, "trillion": 10**12, "hundred": 100,
 }  # fmt: skip
 _CLOCK = ("am", "pm")  # a time of day, not a unit
-# by what follows a number: the factors to the bare numbers that it can mean, such as 1 and 0.01 for a percentage;
+# by unit: factors for the bare numbers that a number with this unit can mean, such as 1 and 0.01 for a percentage;
 # amounts of money are compared as bare numbers
 _BARE_FACTORS: dict[str, tuple[Fraction, ...]] = {
     **dict.fromkeys(("", "usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"), (Fraction(1),)),
