@@ -40,7 +40,7 @@ from tunecheck.episodes import RowVerdict, value_text
 from tunecheck_bfcl._summary import failed_row
 
 Reader: TypeAlias = Callable[[Any, "str | None"], object]
-"""A function of a value, a text except in Python, and the type of the elements, None if the definition gives none."""
+"""A function of a value (a text, except in Python) and of its elements' type (None if the definition has none)."""
 
 _LONGEST = 10_000  # characters of a text that is converted: the patterns' time grows with their square
 

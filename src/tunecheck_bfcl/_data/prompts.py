@@ -27,7 +27,7 @@ from tunecheck import DataError
 from tunecheck.plugins import JSON, raise_as, read_regular
 from tunecheck_bfcl._data.files import HINTS, LONG_CONTEXT, PROMPTS, TOOL_HINTS, BfclFiles, find_bfcl
 
-_AGAIN = "get the data again: tunecheck bfcl get [--to FOLDER]"
+_AGAIN = "get the data again: delete the copy, then run tunecheck bfcl get [--to FOLDER]"
 
 
 def parse_python(source: bytes | str, mode: str) -> ast.AST:

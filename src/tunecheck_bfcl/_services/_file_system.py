@@ -606,7 +606,7 @@ class GorillaFileSystem(Simulator):
         return {"result": f"'{name}' removed"}
 
     def _named_file(self, name: str, command: str) -> File:
-        """Return a file of the current directory; refuse a forbidden name and a directory with texts of their own."""
+        """Return a file of the current directory; refuse forbidden names and directories with their own errors."""
         if isinstance(self._volume.entry(_check_characters(name, command), command), Directory):
             raise SimulatorError(f"{command}: '{name}' is a directory")
         return self._file(name, command)
