@@ -255,7 +255,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class DefinitionSet(msgspec.Struct, frozen=True):
-    """Definitions in the configuration's order, and the data sets that are left out for want of texts or a judge."""
+    """Definitions in the configuration's order, and the data sets left out because they lack texts or a judge."""
 
     definitions: tuple[MemoryTest, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -410,7 +410,7 @@ def _make(data_set: DataSet, configuration: Configuration, making: GenerationCon
     for test in tests:
         if test.title != data_set.title:
             raise ConfigurationError(
-                f"{kind_place}: definitions() made a test with the title {test.title!r}; use its own"
+                f"{kind_place}: definitions() made a test with the title {test.title!r}; use the kind's title"
             )
     if len({test.example for test in tests}) < len(tests):
         raise ConfigurationError(f"{kind_place}: definitions() made two tests with the same example; number the tests")

@@ -50,7 +50,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         acts="asks",
     )
     unjudged: bool = option(
-        "Without --judge, leave tests that need a judge unscored, or out if they ask it while they run.",
+        "Without --judge, do not score tests that need a judge; leave out those that ask it while they run.",
         None,
         SCORING,
         default=False,

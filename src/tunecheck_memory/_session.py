@@ -9,7 +9,7 @@ All code that needs the time gets the session's clock. Times are in µs since 19
 * A call to the agent or the judge is logged before it is made, and again with its outcome. If the
   process dies between the two, the service may have the call, so it is repeated with the same idempotency key.
 * Any other effect is logged once, after it was carried out.
-* A resumed session repeats the logged events without calls, which restores the clock, the state, the agent's
+* A resumed session repeats the logged events without calls, which restores the clock, the state and the agent's
   conversation. If an effect differs from the logged one, the session cannot continue.
 """
 

@@ -308,7 +308,8 @@ class MlflowUploader(uploads.Uploader):
         allow_simulated: upload runs with simulated answers, too; they are tagged as simulated.
 
     Raises:
-        ConfigurationError: `uri` is not a server's address, or a password would be sent without encryption.
+        ConfigurationError: `uri` is not a server's address, or a secret would be sent without encryption.
+        MissingExtraError: MLflow is not installed.
     """
 
     def __init__(self, uri: str, *, experiment: str | None = None, allow_simulated: bool = False) -> None:
@@ -383,7 +384,7 @@ class _MlflowUpload(uploads.RunUpload):
             self._redactor.add(Secret(secret))
 
         # Any reply will do, also that of a server without this path. MLflow's defaults try unreachable servers for
-        # minutes; the seconds are those to connect and to answer, because a server may start slowly.
+        # minutes. Connecting may take 5 seconds, and the answer 120, because a server may start slowly.
         retries = int(os.environ.get("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2"))
         self._request(REACH, "GET", "/version", max_retries=retries, timeout=(5, 120))
 

@@ -68,7 +68,7 @@ class _IndexedRow(msgspec.Struct, frozen=True):
 
         An assistant message is a step. The first message of the row's next turn begins that turn. Another user message
         announces added functions, which begins a turn without messages. If the client sends no tools and the message
-        names none, it has results of calls instead.
+        does not name all functions of the next turn, it has results of calls instead.
         """
         spoken = _spoken_messages(request.messages)
         opening = self.turns[0]

@@ -148,7 +148,7 @@ class Artifact:
     """A file to upload, with its name at the destination, local path, media type, size in bytes and SHA-256."""
 
     def __init__(self, path: Path, kind: str = "application/octet-stream") -> None:
-        """Take the name of the file; `kind` is its media type."""
+        """Read the size and SHA-256 of a file, which keeps its name at the destination; `kind` is its media type."""
         self.name, self.path, self.kind = path.name, path, kind
         self.size, self.sha256 = path.stat().st_size, plugins.sha256_of(path)
 
@@ -217,15 +217,15 @@ _BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.spli
 class Contents:
     """The contents of an upload.
 
-    `left_out` names the metrics that are not finite numbers. `name_map` has the portal's ids of evaluators, see
-    `name_map`. `tags` mark runs with simulated answers or an early stop.
+    `left_out` names the metrics that are not finite numbers. `name_map` has the portal's ids of evaluators, see the
+    function of that name. `tags` are the run's own tags, and marks of simulated answers and of an early stop.
     """
 
     def __init__(self, run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> None:
         """Collect the contents. `artifacts`, which may write files, is read only if the run may be uploaded.
 
         Raises:
-            ConfigurationError: the run has not finished, or has simulated answers.
+            ConfigurationError: the run has not finished, or has simulated answers without `allow_simulated`.
         """
         self.run, self.manifest = run, run.manifest_data()
         if self.manifest.get("status") != "finished":

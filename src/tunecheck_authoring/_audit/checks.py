@@ -518,7 +518,7 @@ class EntryCheck:
         operations = self._operations()
         for turn, names in self._held_out.items():
             if turn >= len(self.turns) or not names:
-                yield self._finding("held_out", "held_out must list functions, and a turn of this row", turn)
+                yield self._finding("held_out", "held_out must name a turn of this row and functions to add", turn)
 
             for name in sorted(names & (self._offered or frozenset())):
                 yield self._finding("held_out", f"{name!r} is both in held_out and in the row's functions", turn)

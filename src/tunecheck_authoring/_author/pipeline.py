@@ -363,7 +363,7 @@ class AuthorPipeline:
             f"* Functions used: {len(used.functions.keys() & usable):,} of {len(graph.functions):,}.",
             f"* Edges (values that feed parameters) used: {len(used.edges.keys() & edges):,} of {len(edges):,}.",
             f"* Distinct error replies to a first attempt: {len(used.errors):,}.",
-            "* The ground truth passes every row; doing nothing, omitting a call or changing an argument fails.",
+            "* Each row's ground truth passes; without its calls or one of them, or with a changed argument, it fails.",
             *(f"* {line}" for line in plain_turns(self.report.plain)),
             "* License: not chosen yet; the words of the requests are made from your services' own descriptions.",
             "",
