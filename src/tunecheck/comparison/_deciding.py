@@ -177,7 +177,7 @@ def gated_primary(base: RunTable, evaluators: Collection[str], primary: str | No
 def _tests(
     settings: ComparisonSettings, base: RunTable, evaluators: Collection[str], primary: str | None
 ) -> list[_MetricTest]:
-    """Return a test for each metric to decide by; without named metrics, for `primary`, the data's primary metric.
+    """Return a test for each named metric; without any, for the primary metric of the data (`primary`) or of the base.
 
     Raises:
         ConfigurationError: a metric is not of all rows, has no range, or its evaluator is not in the new run; or the

@@ -1,7 +1,7 @@
 """The metrics of two runs: the choice of metrics, their paired numbers, their statistics, and the verdicts.
 
-`_pairs` calls `sides_of` and `measure` for each metric of two runs; `_compare` corrects the p-values of all metrics
-together and calls `add_verdict`, which adds the verdict.
+`_pairs` calls `sides_of` and `measure` for each metric of two runs. `_compare` corrects the p-values over all runs,
+those of the primary metric by themselves, and calls `add_verdict`, which adds the verdict.
 
 The verdict on a metric is the first that applies (`decide`):
 

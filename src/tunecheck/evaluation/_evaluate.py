@@ -371,6 +371,7 @@ def _endpoint_target(endpoint: Endpoint, dataset: Dataset, mapping: Mapping[str,
 
     Raises:
         ConfigurationError: The data set's parameters, or the mapping, do not go with the target.
+        PluginError: The plug-in of the data set's target is missing or returns no Target.
     """
     driver, parameters = dataset.defaults.target, dataset.defaults.conversation
     if driver is not None and is_driver(driver):
