@@ -177,7 +177,7 @@ def test_a_run_started_from_python_is_not_resumed_from_here(slow: Path) -> None:
     evaluate(data=[{"response": "a"}], evaluators={"mine": lambda response: 1})
     said = inside(slow, "evaluate", "--resume", "last")
     assert said.code == 2
-    assert "finish it with evaluate(…, resume=" in said.err
+    assert "to finish it, use evaluate(…, resume=" in said.err
 
 
 def test_reuse_asks_only_what_has_changed(slow: Path) -> None:

@@ -381,7 +381,7 @@ def test_a_run_of_a_plug_ins_command_is_resumed_by_that_command_alone(install: I
     resumed = tunecheck_with("acme", "run", "--resume", "last", sites=[site])
     assert (resumed.returncode, resumed.stderr.count("error")) == (0, 0)
     refused = tunecheck_with("evaluate", "--resume", "last", sites=[site])
-    assert "finish it with `tunecheck acme run --resume " in refused.stderr
+    assert "to finish it, use `tunecheck acme run --resume " in refused.stderr
 
 
 def test_a_class_of_options_may_be_decorated_as_a_dataclass(install: Install, workspace: Path) -> None:

@@ -229,7 +229,8 @@ def recorded_options(kind: type[S], run_id: str, command: JSON) -> S:
     begun_by = command_of(command)
     if begun_by != kind.command:
         call = f"`tunecheck {begun_by} --resume {run_id}`" if begun_by else f"evaluate(…, resume={run_id!r}) in Python"
-        raise ConfigurationError(f"run {run_id} was not started by `tunecheck {kind.command}`: finish it with {call}")
+        problem = f"run {run_id} was not started by `tunecheck {kind.command}`"
+        raise ConfigurationError(f"{problem}; to finish it, use {call}")
 
     values = recorded_values(object_or_empty(command))
     fields = declared.option_fields(kind).values()

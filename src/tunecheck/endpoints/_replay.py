@@ -175,7 +175,8 @@ def _result_files(path: Path) -> list[Path]:
 
     files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
     if not files:
-        raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}): give a file")
+        advice = "give the path of a file with answers"
+        raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}): {advice}")
     return files
 
 

@@ -212,7 +212,8 @@ class RunSettings(_CheckedSettings, frozen=True, kw_only=True):
 
         # A decision needs the rows in the order of the seed, which tasks on other machines do not keep.
         if self.on is not None:
-            raise ConfigurationError("--until-decided does not work with --on: leave --on out, and raise --concurrency")
+            instead = "leave --on out; a higher --concurrency saves time, too"
+            raise ConfigurationError(f"--until-decided does not work with --on: {instead}")
 
     @property
     def folder(self) -> Path:

@@ -150,9 +150,11 @@ class Front(msgspec.Struct, frozen=True):
         known words.
 
         Raises:
-            PromptError: the text is not among the known words.
+            PromptError: the text is not among the known words, or it is missing and the default is empty.
         """
         word = (self.text(*path) or default).lower()
+        if not word:
+            raise self.error(path, f"`{path[-1]}` is missing or empty: write one of {', '.join(known)}")
         if word not in known:
             end = suggest_names(word, known) or f": {advice}" if advice else did_you_mean(word, known)
             raise self.error(path, f"`{path[-1]}` cannot be {shown_value(word)}{end}")

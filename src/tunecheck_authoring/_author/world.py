@@ -197,7 +197,8 @@ def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simul
         for operation in simulator.operations():
             owner = owners.setdefault(operation, name)
             if owner != name:
-                raise PluginError(f"simulators {owner} and {name} both have a function {operation!r}; give one of them")
+                both = f"simulators {owner} and {name} both have a function {operation!r}"
+                raise PluginError(f"{both}; leave one of the simulators out")
     return classes
 
 

@@ -316,7 +316,7 @@ class _HttpServer:
             connection.request("POST", self._target, dumps(message), self.headers)
             reply = connection.getresponse()
             if reply.status >= 300:
-                raise ValueError(f"the server replied with HTTP status {reply.status}; check its URL and its log")
+                raise ValueError(f"the server replied with HTTP status {reply.status}; check the server's URL and log")
 
             if session_id := reply.getheader("Mcp-Session-Id"):
                 self.headers["Mcp-Session-Id"] = session_id

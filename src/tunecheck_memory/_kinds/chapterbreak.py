@@ -225,10 +225,9 @@ class ChapterBreak(Kind):
             raise ConfigurationError("chapterbreak needs texts; give the folder of the texts with --texts")
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
-            raise ConfigurationError(
-                f"{making.texts}: chapterbreak needs {count} passages, but the texts have {len(passages)}; add texts "
-                "(a .jsonl file has a passage per line, a .txt file a passage per chapter after the first)"
-            )
+            needs = f"chapterbreak needs {count} passages, but the texts have {len(passages)} of split {self.split!r}"
+            advice = "add lines of it to a .jsonl file (with the split 'all', chapters of .txt files count, too)"
+            raise ConfigurationError(f"{making.texts}: {needs}; {advice}")
 
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
