@@ -232,7 +232,7 @@ class EndpointAgent(Agent):
             self._used -= self._kept.popleft().tokens
 
     def _tokens_of(self, text: str) -> int:
-        """Return the tokens of a message with this text."""
+        """Return the number of tokens of a message with this text."""
         return self._tokenizer.count(text) + MESSAGE_TOKENS
 
 
