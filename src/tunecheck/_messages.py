@@ -45,7 +45,7 @@ _LINE_KEPT = 200
 
 
 def without_log_commands(text: str) -> str:
-    """Return the text with a space inserted into each command that a CI system would execute from its log.
+    """Return the text with a space before the "[" or second ":" of each command that a CI system executes from a log.
 
     Azure Pipelines (`##vso[`, `##[`) and TeamCity (`##teamcity[`) execute commands anywhere in a line. GitHub Actions
     executes `##[` anywhere and `::` at the start of a line.

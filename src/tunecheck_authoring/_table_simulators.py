@@ -234,7 +234,7 @@ class Resources(TableSimulator):
         Resources that `config` lacks have no records. `long_context` has no effect.
 
         Raises:
-            DataError: a resource is unknown, its records are no list of objects with keys, or the only one no object.
+            DataError: a resource is unknown, its records have another form, or a record lacks its key.
         """
         self._records: dict[str, dict[str, Record]] = {name: {} for name in self.resources}
         self._highest_numbers: dict[str, int] = dict.fromkeys(self.resources, 0)

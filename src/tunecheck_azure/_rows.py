@@ -212,7 +212,7 @@ def build_table(
     filled: Table = {}
     for column in sorted(dict.fromkeys(column for row in table for column in row), key=column_group):
         values = [row.get(column, _GAP) for row in table]
-        # Columns of leaves skip rows without the leaf: NaN in all other rows would take up most of the results file.
+        # Columns of leaves keep their gaps: NaN in each gap would take up most of the results file.
         is_leaf = column.startswith(INPUTS) and column not in data_columns
         filled[column] = values if is_leaf else _fill_gaps(values)
 

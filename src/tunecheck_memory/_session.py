@@ -341,7 +341,7 @@ class Session:
             effect = await self._settle(schedule, effect, await self._execute(effect))
 
     def _resize_if_changed(self, changed: Mapping[str, JSON] | None) -> None:
-        """Resize the agent's prompt if the prompt size is among the changed settings."""
+        """Set the agent's token limit if the prompt size is among the changed settings; None removes the limit."""
         if changed is not None and PROMPT_SIZE in changed:
             self.agent.resize(whole_number(changed[PROMPT_SIZE]))
 

@@ -146,7 +146,7 @@ def _view(calibration: Calibration, out: str | None) -> View:
 
 
 def _sentences(calibration: Calibration) -> Iterator[Sentence]:
-    """Yield sentences: the agreement with people, then errors or the main disagreement, then the next command.
+    """Yield sentences: agreement with people, the most common error or the main disagreement, then the next command.
 
     For example:
 

@@ -198,7 +198,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _judge_assumption(self) -> tuple[str, bool]:
-        """A sentence on a corrected figure's assumption about its judge ("" without), and whether labels refute it."""
+        """The assumption of a corrected figure about its judge, as a sentence, and whether labels refute it.
+
+        The sentence is empty for other figures.
+        """
         if self.metric.judge != "corrected":
             return "", False
         return assumption_of(self.metric, self.pair.base, self.pair.new)

@@ -49,7 +49,7 @@ class Digest:
         self._hash.update(part)
 
     def add(self, record: Record) -> None:
-        """Add a record that is in no file. A record without a JSON form leaves the source without a hash."""
+        """Add a record that is in no file. If the record has no JSON form, `result` returns None."""
         try:
             self._hash.update(canonical(record) + b"\n")
         except TypeError:

@@ -185,8 +185,8 @@ class StateCheck:
             row: the columns `ground_truth`, `involved_classes`, `initial_config`, `long_context`.
             result: by turn, the steps: `[{"f": "<arguments as JSON>"}, …]`, or text.
             mode: how the model was prompted, if the result alone does not decide.
-            episode: the course of the conversation. In strict judgement, the calls are those made in it, even if the
-                result would be read differently today.
+            episode: the course of the conversation. A strict judgement uses the calls that it records, even if `result`
+                would be read differently today.
             model: the model's name.
 
         Raises:
@@ -197,7 +197,7 @@ class StateCheck:
         turns: Sequence[Turn] = ()
         verdict = _unplayable(truth, result)
 
-        # A forced end needs the calls for its causes, although not for the verdict.
+        # With a wrong number of turns, the verdict is already known, but its causes may need the calls.
         if verdict is None or verdict.error_type in _EXPLAINED:
             turns = self._turns(cast("list[object]", result), mode, episode)
 

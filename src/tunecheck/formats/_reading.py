@@ -271,7 +271,9 @@ def cached_reading(value: object, tools: ToolDefinitions | None = None) -> Readi
 
 
 def cached_tools(value: object) -> ToolDefinitions:
-    """Return `ToolDefinitions.read` of a value from the row's cache, so that readings with these tools are cached.
+    """Return the tool definitions in a value, from the row's cache.
+
+    `cached_reading` finds a cached reading only with the same `ToolDefinitions` object.
 
     Raises:
         ValueError: the tool definitions cannot be read.

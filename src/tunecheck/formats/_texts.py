@@ -418,7 +418,7 @@ def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> boo
         return False
 
     position = 0  # where a call may begin
-    text_start, text_end = 0, 0  # the text between the last call and this position, without the opening of a fence
+    text_start, text_end = 0, 0  # the text since the last call, up to the next fence
     while True:
         # The first call begins the text, and others begin a code block.
         if profile.shape.begins(body, position, collector):

@@ -302,7 +302,7 @@ class Engine:
         if self.plan.order is not None:
             self.plan.order.asked.add(state.row.index)
 
-        # A failure of this session is not retried.
+        # A failure that this session recorded is not retried; a resumed run retries those of earlier sessions.
         recorded_failure = self.cached.failure(state.row.index, "target")
         try:
             if recorded_failure is not None:

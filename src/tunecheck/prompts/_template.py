@@ -267,7 +267,7 @@ class Template:
     def _examine(self, tree: nodes.Template, environment: jinja2.Environment) -> None:
         """Set `names`, `used` and `own_text`, and note the variables that the template can do without.
 
-        `used` are the variables with which the template does more than write them or test them with `if`.
+        `used` are the variables with a mention other than `{{ name }}` or `{% if name %}`.
         """
         self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
 

@@ -213,7 +213,7 @@ class RightCall(msgspec.Struct, frozen=True):
 
     @property
     def call(self) -> FunctionCall:
-        """Return the call with the first accepted value of each argument, without optional ones of possible answers."""
+        """Return the call with the first accepted value of each argument; if `possible`, without optional arguments."""
         if not self.possible:
             return FunctionCall(self.name, {name: values[0] for name, values in self.accepted.items()})
 

@@ -286,7 +286,7 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluator_prefixe
         "cause": row.get("cause"),
     }
 
-    # Foundry shows the text of `sample` as the answer. A scored column of the data is an input.
+    # Foundry shows the text of `sample` as the answer. If the data has the answers, they are inputs.
     response = row.get("outputs.response", row.get("inputs.response"))
     text = response if isinstance(response, str) else dumps(response).decode()
     return {"item": item, "sample": {"output_text": text}}

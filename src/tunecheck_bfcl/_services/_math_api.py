@@ -282,7 +282,7 @@ def _refuse_type_error(work: Callable[[], _Result], refusal: str) -> _Result:
 
 
 def _apply_to_list(numbers: list[float], work: Callable[[list[float]], _Result], result_name: str) -> _Result:
-    """Return `work(numbers)`, or raise SimulatorError if the list is empty or has other items.
+    """Return `work(numbers)`, or raise SimulatorError if the list is empty or `work` raises TypeError.
 
     `result_name` names the result in the message.
     """

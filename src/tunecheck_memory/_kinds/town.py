@@ -618,7 +618,10 @@ def _leg_from_facts(
 
 
 def _destination(text: str, named: Iterable[RoutePlace]) -> int | None:
-    """Return the number of the first of these places, without origins as in "leave the Park"; None if none is left."""
+    """Return the number of the first of these places that can be a destination, or None.
+
+    Words directly before a place, such as "leave the" or "past", rule it out.
+    """
     goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
     return next((place.number for place in goals), None)
 

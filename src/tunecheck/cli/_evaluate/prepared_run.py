@@ -329,7 +329,7 @@ def _with_base(prepared: PreparedRun) -> PreparedRun:
         rows = source
 
     base = read_base(options, prepared.gates, prepared.evaluators, rows)
-    # The recorded option names the base by a name that `--resume` still finds.
+    # `--resume` must find the same base again, so the option gets a name that lasts, unlike `last`.
     options = replace(options, better_than=base.name) if base.better else replace(options, no_worse_than=base.name)
     return msgspec.structs.replace(prepared, base=base, options=options)
 
