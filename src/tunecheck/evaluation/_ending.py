@@ -304,8 +304,12 @@ def run_engine(engine: RunsPlan, closing: Mapping[str, Closable], show: Progress
     folder = Path.cwd()
     call = Call(lambda: asyncio.run(_run(engine, closing, show, stopper)))
 
+    running_loop = None
+    with contextlib.suppress(RuntimeError):  # as usual, this thread runs no loop
+        running_loop = asyncio.get_running_loop()
+
     try:
-        if asyncio._get_running_loop() is not None:
+        if running_loop is not None:
             # The signal of a notebook's stop button reaches this thread. A signal handler of asyncio would run only in
             # the notebook's loop, which `wait` blocks.
             with _interruptible(stopper):
