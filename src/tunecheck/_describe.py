@@ -20,6 +20,7 @@ msgspec checks the values. This module turns its messages into these sentences.
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -157,6 +158,50 @@ def _below(kind: msgspec.inspect.Type, steps: Sequence[str | int]) -> Iterator[m
         for field in getattr(kind, "fields", ()):
             if field.encode_name == steps[0]:
                 yield from _below(field.type, steps[1:])
+
+
+def read_fitting(value: object, kind: type[T], where: str) -> T:
+    """Return a value as an instance of `kind`, without the parts that do not fit.
+
+    For example, a user may have edited a file and given one key a wrong value. `where` is the value's place for errors.
+
+    Raises:
+        ConfigurationError: the value does not fit even without these parts.
+    """
+
+    def fits(part: object) -> bool:
+        """Return True if `part`, the value with all or some of its entries, can be converted to `kind`."""
+        try:
+            convert_value(part, kind)
+        except msgspec.ValidationError:
+            return False
+        return True
+
+    kept = _fitting(value, fits)
+    return read_as(kept[0] if kept else value, kind, where)
+
+
+def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
+    """Return a list with one item, the value without the parts that do not fit; an empty list if the rest does not fit.
+
+    `fits` tells whether a value fits as a whole. It tests each item of a list as a list of one item, and each entry of
+    a mapping as a mapping of one entry. So {"tags": {"a": "x", "b": 5}} gives [{"tags": {"a": "x"}}] for texts.
+    """
+    if fits(value):
+        return [value]
+
+    def entry_fits(key: object, part: object) -> bool:
+        return fits({key: part})
+
+    kept: dict[object, object] | list[object]
+    if isinstance(value, dict):
+        fitting = {key: _fitting(part, partial(entry_fits, key)) for key, part in value.items()}
+        kept = {key: parts[0] for key, parts in fitting.items() if parts}
+    elif isinstance(value, list):
+        kept = [part for item in value for part in _fitting(item, lambda part: fits([part]))]
+    else:
+        return []
+    return [kept] if fits(kept) else []
 
 
 def one_of(value: T, known: Sequence[T], parameter: str) -> T:

@@ -24,7 +24,7 @@ from tunecheck.pipeline import (
     read_failures,
 )
 from tunecheck.pipeline._plan import Tally
-from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry
+from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 from tunecheck.results import main_figure_of
 from tunecheck.views import console, print_view, text_of
 
@@ -146,6 +146,14 @@ def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:
     assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": 0.5, **counts("calls", 2)}).text == "50.0%"
     assert main_figure_of("mine", STRANGE, {"mine.mine": 7.0, **counts("mine", 2)}).text == "7.000"
     assert main_figure_of("calls", CALLS, {"calls.binary_aggregate": None, **counts("calls", 0)}).text == "–"
+
+
+def test_what_a_manifest_declares_is_read_and_what_is_damaged_in_it_is_passed_over() -> None:
+    metrics: list[JSON] = [{"name": "a", "kind": "binary"}, "rubbish"]
+    manifest: dict[str, JSON] = {"evaluators": {"good": {"primary": "a", "metrics": metrics}, "bad": 5}}
+    assert read_fitting(manifest, RunFile, "run.json").evaluators == {
+        "good": EvaluatorEntry(primary="a", metrics=[MetricEntry("a", "binary")])
+    }
 
 
 def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:

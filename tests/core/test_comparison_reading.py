@@ -142,10 +142,10 @@ def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 @cases("comparison")
-def test_a_manifest_with_wrong_evaluators_is_refused_with_their_place(tmp_path: Path, evaluators: object) -> None:
+def test_a_manifest_may_say_anything_of_its_evaluators(tmp_path: Path, evaluators: object) -> None:
     base, new = passes(tmp_path, "a", [True, True]), passes(tmp_path, "b", [True, False], evaluators=evaluators)
-    with pytest.raises(ConfigurationError, match=r"run\.json: evaluators.*: must be "):
-        compare(base, new)
+    found = compare(base, new).metrics["match"]
+    assert (found.base.value, found.new.value) == (1, 0.5)
 
 
 @pytest.mark.parametrize("decide", [compare, select, assert_no_regression])

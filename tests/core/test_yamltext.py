@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, _yaml as yamltext
-from tunecheck.plugins import JSON, Written, dumps, parse_document, read_as
+from tunecheck.plugins import JSON, Written, dumps, parse_document, read_as, read_fitting
 
 # Expected values are those of YAML 1.2.2, section 10.3 (the core schema).
 
@@ -198,3 +198,24 @@ def test_half_of_a_character_where_it_cannot_be_is_a_mistake_like_any_other(valu
 def test_what_fits_is_read() -> None:
     assert read_as({"items": [{"count": 2, "rate": 1}]}, _Outer, "x") == _Outer(items=(_Inner(count=2, rate=1.0),))
     assert read_as([1, 2], list[int], "x") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ({"items": [{"count": 1}, 5, {"count": 0}, {"rate": 1}]}, _Outer(items=(_Inner(count=1),))),
+        ({"items": None, "flag": True}, _Outer(flag=True)),
+        ({"by_name": 5, "more": {}}, _Outer()),
+        ({"by_name": {"a": {"count": 1, "name": 7}, "b": []}}, _Outer(by_name={"a": _Inner(count=1)})),
+        ({"either": [1, "a", None]}, _Outer(either=["a"])),
+        ({"\ud83d": 1, "flag": True}, _Outer(flag=True)),
+    ],
+)
+def test_of_a_damaged_file_what_fits_is_read(value: object, read: _Outer) -> None:
+    assert read_fitting(value, _Outer, "run.json") == read
+
+
+@pytest.mark.parametrize("value", [5, None, []])
+def test_where_nothing_fits_it_is_said(value: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"run\.json: must be a mapping, not"):
+        read_fitting(value, _Outer, "run.json")

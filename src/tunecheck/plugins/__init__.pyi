@@ -1,6 +1,6 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from .._describe import Written as Written, one_of as one_of, read_as as read_as
+from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
 from .._disk import (
     cache_folder as cache_folder,
     is_held as is_held,

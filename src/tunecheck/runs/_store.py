@@ -41,7 +41,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tunecheck import _files as files, plugins
-from tunecheck._describe import read_as
+from tunecheck._describe import read_as, read_fitting
 from tunecheck._disk import cache_folder, irregular_file, is_held, write_file
 from tunecheck._errors import ConfigurationError, RunError, raise_as
 from tunecheck._json import JSON, content_hash, dumps, loads, plain, text_or_none
@@ -109,12 +109,12 @@ class Run(msgspec.Struct, frozen=True):
     """The description of the run, and how it ended."""
 
     def manifest(self) -> files.RunFile:
-        """Return the content of `run.json`.
+        """Return the content of `run.json`, without parts of a wrong type.
 
         Raises:
             ConfigurationError: The file is missing or damaged, or a later version wrote it.
         """
-        return read_as(self.manifest_data(), files.RunFile, str(self.manifest_file))
+        return read_fitting(self.manifest_data(), files.RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
         """Return the content of `run.json` with unchecked types; refuse a folder that is unsafe or too new to read.

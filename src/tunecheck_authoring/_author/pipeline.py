@@ -76,7 +76,7 @@ class Workbench:
         known = folder / RECORD
         self._record = files.AuthorFile(name=name)
         if known.is_file():
-            self._record = plugins.read_as(plugins.read_object(known), files.AuthorFile, str(known))
+            self._record = plugins.read_fitting(plugins.read_object(known), files.AuthorFile, str(known))
 
     def content(
         self, file: str, kind: type[T], inputs: JSON, make: Callable[[], T], merge: Callable[[T, T], T] | None = None
