@@ -284,7 +284,7 @@ def test_data_that_can_be_read_only_once_have_no_random_order(tmp_path: Path, ba
 
 
 def test_a_figure_over_the_whole_run_decides_nothing(tmp_path: Path, base: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no metric 'right\.v3_overall'"):
+    with pytest.raises(ConfigurationError, match=r"'right\.v3_overall' is not a metric of both runs"):
         stopping(tmp_path, ROWS, base, decide_on="right.v3_overall")
 
 

@@ -401,8 +401,8 @@ def read_entries(files: bfcl.BfclFiles, category: bfcl.Category, read: Callable[
     for (line, entry), (_, answer) in zip_longest(questions.records(), answers, fillvalue=nothing):
         try:
             if category.answers and answer.get("id") != entry.get("id"):
-                other = f"{category.answers} has {answer.get('id')!r} on this line; delete the copy and run `bfcl get`"
-                raise datasets.UnusableRowError(other)
+                other = f"{category.answers} has the id {answer.get('id')!r} on this line"
+                raise datasets.UnusableRowError(f"{other}; delete the copy and run `bfcl get`")
             row = read({**entry, "ground_truth": answer.get("ground_truth")})
         except ValueError as error:
             questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
