@@ -389,7 +389,7 @@ def test_deep_and_wide_data_is_shown_within_bounds(browser: Browser, tmp_path: P
     assert path.stat().st_size < 500_000
     with looking_at(browser, path.as_uri()) as looked:
         looked.open_row("r1")
-        looked.page.get_by_text("and 4,800 more messages").wait_for()
+        looked.page.get_by_text("and 4,900 more messages").wait_for()
 
 
 def test_numbers_are_shown_exactly(browser: Browser, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ this order:
 1. an answer of the model: the next step
 2. the next message of a turn that has several: no change
 3. the first message of the next turn: step 0 of that turn
-4. another user message, if the client sends tools or the message names the functions of the next turn: it announces
-   added functions, step 0 of the next turn. If that turn has messages of its own, the request is not of this row
+4. another user message, if the client sends tools or the turn had all its answers: it announces added functions, step
+   0 of the next turn. If that turn has messages of its own, the request does not belong to the row
 5. any other message holds results of calls: no change
 
 For example, the messages `user, assistant, tool` ask for turn 0, step 1.
@@ -24,10 +24,7 @@ For example, the messages `user, assistant, tool` ask for turn 0, step 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-
-import msgspec
+from dataclasses import dataclass, replace
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools
@@ -39,7 +36,8 @@ from tunecheck_serve._server import ChatSource
 _SYSTEM = ("system", "developer")
 
 
-class _IndexedRow(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _IndexedRow:
     """A row that the server can answer.
 
     `messages` are those of the first turn, with the system's. `turns` has the keys of each turn's messages without the
@@ -63,12 +61,12 @@ class _IndexedRow(msgspec.Struct, frozen=True):
         added = (offer.tools for first_turn, offer in self.scenario.held_out.items() if first_turn <= turn)
         return [*self.scenario.offer.tools, *(tool for tools in added for tool in tools)]
 
-    def place(self, request: ChatRequest) -> tuple[int, int] | None:
+    def place(self, request: ChatRequest, steps: Sequence[int]) -> tuple[int, int] | None:
         """Return the turn and step of a request, both counted from 0, or None if it does not belong to this row.
 
-        An assistant message is a step. The first message of the row's next turn begins that turn. Another user message
-        announces added functions, which begins a turn without messages. If the client sends no tools and the message
-        does not name all functions of the next turn, it has results of calls instead.
+        `steps` is the number of answers in each turn, 1 for a missing turn. An assistant message is a step. The first
+        message of the row's next turn begins that turn. Another user message announces added functions, which begins a
+        turn without messages; if the client sends no tools and the turn lacks answers, it has results of calls instead.
         """
         spoken = _spoken_messages(request.messages)
         opening = self.turns[0]
@@ -92,19 +90,17 @@ class _IndexedRow(msgspec.Struct, frozen=True):
                 rest_of_turn = rest_of_turn[1:]
             elif next_turn and content_key([message]) == next_turn[0]:
                 turn, step, rest_of_turn = turn + 1, 0, next_turn[1:]
-            # With tools, results of calls have the role `tool`. Without tools, the message lists the added functions.
-            elif role == "user" and (request.tools or self._announces(turn + 1, message)):
-                # The scenario's turn has no messages of its own.
+            elif role == "user":
+                # With tools, results of calls have the role `tool`. Without tools, they end when the turn is complete.
+                turn_is_complete = step >= (steps[turn] if turn < len(steps) else 1)
+                if not request.tools and not turn_is_complete:
+                    continue  # results of calls
+                # The message announces added functions: the scenario's turn has no messages of its own.
                 if next_turn is None or len(next_turn) > 0:
                     return None
                 turn, step = turn + 1, 0
 
         return turn, step
-
-    def _announces(self, turn: int, message: Message) -> bool:
-        """Return whether a message names all functions that are added in this turn."""
-        offer = self.scenario.held_out.get(turn) if self.scenario else None
-        return offer is not None and _are_named(_tool_names(offer.tools), str(message.get("content")))
 
 
 class RowAnswers(ChatSource):
@@ -114,18 +110,22 @@ class RowAnswers(ChatSource):
         endpoint: the endpoint that answers.
         rows: the rows that can be answered. Rows from which no request can be built are skipped.
         backends: finds the simulators of conversations.
+        target: builds the request of a row; by default as in a run of the endpoint.
     """
 
-    def __init__(self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends) -> None:
+    def __init__(
+        self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
+    ) -> None:
         """Index the rows by their first message. Rows from which no request can be built are skipped.
 
-        `backends` finds the simulators of conversations.
+        `backends` finds the simulators of conversations. `target` builds the requests; by default, a target with this
+        endpoint.
         """
         self.name = endpoint.name
         self._endpoint = endpoint
         self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
 
-        target = EndpointTarget(endpoint)
+        target = target or EndpointTarget(endpoint)
         for row in rows:
             try:
                 indexed = _index_row(row, backends, target)
@@ -146,9 +146,7 @@ class RowAnswers(ChatSource):
         """
         indexed, turn, step = self._find_row(request)
         row = indexed.row
-        record: Mapping[str, JSON] | None = None
-        with suppress(NoAnswerError):  # the file may have an answer to the row's messages
-            record = self._endpoint.recorded_result(row)
+        record = self._recorded_result(indexed)
         if record is not None:
             # A single question is replayed as a conversation with one turn and one step.
             if indexed.scenario is None:
@@ -175,11 +173,42 @@ class RowAnswers(ChatSource):
         """
         first_message = _spoken_messages(request.messages)[:1]
 
-        candidates = self._rows_by_first_message.get(content_key(first_message), ())
-        matches = [(row, *place) for row in candidates if (place := row.place(request)) is not None]
+        matches: list[tuple[_IndexedRow, int, int]] = []
+        for indexed in self._rows_by_first_message.get(content_key(first_message), ()):
+            place = indexed.place(request, self._step_counts(indexed))
+            if place is not None:
+                matches.append((indexed, *place))
+
         if not matches:
             raise NoAnswerError("no row of the served data set has this request's messages; send a row's own messages")
+
+        if len(matches) == 1:
+            return matches[0]
         return max(matches, key=lambda match: _likeness(match[0], match[1], request))
+
+    def _recorded_result(self, indexed: _IndexedRow) -> Mapping[str, JSON] | None:
+        """Return the recorded conversation of a row, or None if the endpoint has none for this row."""
+        try:
+            return self._endpoint.recorded_result(indexed.row)
+        except NoAnswerError:
+            return None
+
+    def _step_counts(self, indexed: _IndexedRow) -> Sequence[int]:
+        """Return the number of answers in each turn, from the record or else estimated from the ground truth.
+
+        The estimate for a turn with expected calls is 2 (the calls and a final text), and otherwise 1. A single
+        question has one turn with 1. The list is empty if the record or the ground truth has no list of turns.
+        """
+        if indexed.scenario is None:
+            return [1]
+
+        record = self._recorded_result(indexed)
+        if record is not None:
+            turns = record.get("result")
+            return [len(turn) if isinstance(turn, list) else 1 for turn in turns] if isinstance(turns, list) else []
+
+        truth = indexed.row.values.get("ground_truth")
+        return [2 if calls else 1 for calls in truth] if isinstance(truth, list) else []
 
 
 def _index_row(row: Row, backends: Backends, target: EndpointTarget) -> _IndexedRow:
@@ -218,13 +247,9 @@ def _likeness(indexed: _IndexedRow, turn: int, request: ChatRequest) -> int:
     names = _tool_names(indexed.tools(0))  # functions of later turns are announced in user messages
     prompt = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") in _SYSTEM)
 
+    all_in_prompt = all(f"'{name}'" in prompt or f'"{name}"' in prompt for name in names)
     # Among rows whose functions are all in the prompt, the one with the most functions wins.
-    return messages_score + (2 * len(names) if _are_named(names, prompt) else 0)
-
-
-def _are_named(names: Iterable[JSON], text: str) -> bool:
-    """Return whether a text quotes all these names of functions, such as `"name": "get_weather"`."""
-    return all(f"'{name}'" in text or f'"{name}"' in text for name in names)
+    return messages_score + (2 * len(names) if all_in_prompt else 0)
 
 
 def _tool_names(tools: Iterable[Mapping[str, JSON]]) -> set[JSON]:

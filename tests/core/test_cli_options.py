@@ -31,7 +31,7 @@ from tunecheck.plugins import JSON, dumps
 class BrewOptions(ResumableOptions):
     """Options of every kind."""
 
-    command: ClassVar[str] = "memory run"
+    command: ClassVar[str] = "judge calibrate"
 
     bean: str | None = argument("What to brew.", "BEAN", default=None)
     strength: int | None = option("How strong.", "N", RUNNING, least=1, most=5, fixed=True)
@@ -76,7 +76,7 @@ def test_a_field_is_a_key_of_a_configuration_file(tmp_path: Path) -> None:
 
 def test_a_run_keeps_what_is_recorded_and_gives_it_back() -> None:
     kept = as_recorded(FULL)
-    assert kept["memory_run"] == {key: value for key, value in FULL.given().items() if key != "cup"}
+    assert kept["judge_calibrate"] == {key: value for key, value in FULL.given().items() if key != "cup"}
     assert recorded_options(BrewOptions, "r", kept) == replace(FULL, cup="mug")
 
 
