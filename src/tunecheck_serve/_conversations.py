@@ -24,7 +24,9 @@ For example, the messages `user, assistant, tool` ask for turn 0, step 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools
@@ -36,8 +38,7 @@ from tunecheck_serve._server import ChatSource
 _SYSTEM = ("system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
-class _IndexedRow:
+class _IndexedRow(msgspec.Struct, frozen=True):
     """A row that the server can answer.
 
     `messages` are those of the first turn, with the system's. `turns` has the keys of each turn's messages without the
@@ -110,22 +111,18 @@ class RowAnswers(ChatSource):
         endpoint: the endpoint that answers.
         rows: the rows that can be answered. Rows from which no request can be built are skipped.
         backends: finds the simulators of conversations.
-        target: builds the request of a row; by default as in a run of the endpoint.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends, target: EndpointTarget | None = None
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, rows: Iterable[Row], backends: Backends) -> None:
         """Index the rows by their first message. Rows from which no request can be built are skipped.
 
-        `backends` finds the simulators of conversations. `target` builds the requests; by default, a target with this
-        endpoint.
+        `backends` finds the simulators of conversations.
         """
         self.name = endpoint.name
         self._endpoint = endpoint
         self._rows_by_first_message: dict[bytes, list[_IndexedRow]] = {}
 
-        target = target or EndpointTarget(endpoint)
+        target = EndpointTarget(endpoint)
         for row in rows:
             try:
                 indexed = _index_row(row, backends, target)
