@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck import _yaml as yamltext
-from tunecheck._describe import read_as
+from tunecheck._describe import Document, read_as
 from tunecheck._errors import ConfigurationError, DataError, PluginError, raise_as
 from tunecheck._json import JSON, dumps, dumps_line, loads, whole_number
 from tunecheck._trust import Trust
@@ -169,7 +169,7 @@ class LegacyConfiguration:
     data sets in files that it names loaded, which for a Python file means that it is run.
     """
 
-    document: yamltext.Document
+    document: Document
     given: bool
 
     @property

@@ -19,20 +19,37 @@ msgspec checks the values. This module turns its messages into these sentences.
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import convert_value, dumps
+from tunecheck._json import JSON, convert_value, dumps
 from tunecheck._messages import did_you_mean
 
 T = TypeVar("T")
 
 Where: TypeAlias = "str | Callable[..., str]"
 """Beginning of an error: a name, or a function from the path of a value to its place (`Document.where`)."""
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document, such as a YAML file: its value, and the line of each part by path."""
+
+    name: str
+    value: JSON
+    lines: Mapping[KeyPath, int]
+
+    def where(self, *path: str | int) -> str:
+        """Return `file.yaml, line 4` for the value at this path, or for the closest enclosing value."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.name}, line {self.lines[path]}" if path in self.lines else self.name
+
 
 _PLACE = re.compile(r" - at (?P<of_key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 """Matches the end of "Expected `int`, got `str` - at `$.limits.concurrency`": the path of the value or its mapping."""

@@ -19,11 +19,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
 
-import msgspec
 import yaml
 
+from tunecheck._describe import Document, KeyPath
 from tunecheck._disk import open_for_reading
 from tunecheck._errors import ConfigurationError, raise_as
 from tunecheck._json import JSON
@@ -39,9 +38,6 @@ _TOO_DEEP = f"the YAML is nested deeper than {MAX_DEPTH} levels: use fewer level
 MAX_NODES = 100_000
 """Maximum number of values in one document; aliased values count each time, which stops alias bombs."""
 
-KeyPath: TypeAlias = tuple[str | int, ...]
-
-
 # The tag of `!!str 12`, which is allowed, because its value is plain data.
 _STR_TAG = "tag:yaml.org,2002:str"
 _NO_TAG = "!"
@@ -56,20 +52,6 @@ _WORDS: Mapping[str, bool | None] = MappingProxyType(
     {word: value for name, value in (("null", None), ("true", True), ("false", False))
      for word in (name, name.capitalize(), name.upper())} | {"": None, "~": None}
 )  # fmt: skip
-
-
-class Document(msgspec.Struct, frozen=True):
-    """A YAML document: its value, and the line of each part by path."""
-
-    name: str
-    value: JSON
-    lines: Mapping[KeyPath, int]
-
-    def where(self, *path: str | int) -> str:
-        """Return `file.yaml, line 4` for the value at this path, or for the closest enclosing value."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return f"{self.name}, line {self.lines[path]}" if path in self.lines else self.name
 
 
 def load_yaml(path: Path | str) -> JSON:

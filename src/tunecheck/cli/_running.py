@@ -55,12 +55,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 import msgspec
 
 from tunecheck import _yaml as yamltext, endpoints, evaluation, results
-from tunecheck._describe import Written, read_as
+from tunecheck._describe import Document, Written, read_as
 from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, object_or_empty
 from tunecheck._messages import clean, command_line, plural
 from tunecheck._trust import Trust
-from tunecheck._yaml import Document
 from tunecheck.cli import _options as declared
 from tunecheck.cli._console import progress_bar
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions

@@ -150,42 +150,38 @@ def read_usage(reply: JSON) -> Usage:
     listed = [object_or_empty(reply).get(key) for key in ("usage", "usageMetadata")]
     usage = next((value for value in listed if isinstance(value, dict)), {})
 
-    input_details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    # A count may have one of several names.
+    counts = _token_counts(usage)
+    input_details = _token_counts(usage.get("prompt_tokens_details", usage.get("input_tokens_details")))
     # Gemini counts reasoning beside the output, not in details.
-    output_details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
-    reasoning = _token_count(output_details, "reasoning_tokens", "thoughtsTokenCount")
-    cache_read = _token_count(usage, "cache_read_input_tokens", "cacheReadInputTokens")
-    cache_written = _token_count(usage, "cache_creation_input_tokens", "cacheWriteInputTokens")
+    output_details = _token_counts(usage.get("completion_tokens_details", usage.get("output_tokens_details", usage)))
+    reasoning = output_details.get("reasoning_tokens", output_details.get("thoughtsTokenCount"))
+    cache_read = counts.get("cache_read_input_tokens", counts.get("cacheReadInputTokens"))
+    cache_written = counts.get("cache_creation_input_tokens", counts.get("cacheWriteInputTokens"))
 
-    prompt = _token_count(usage, "prompt_tokens", "promptTokenCount")
-    input_count = _token_count(usage, "input_tokens", "inputTokens")
+    prompt = counts.get("prompt_tokens", counts.get("promptTokenCount"))
+    input_count = counts.get("input_tokens", counts.get("inputTokens"))
     if prompt is None and input_count is not None:
         # Anthropic and Bedrock count cached input separately.
         prompt = input_count + (cache_read or 0) + (cache_written or 0)
 
-    output = _token_count(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
-    total = _token_count(usage, "total_tokens", "totalTokenCount")
+    output = counts.get("output_tokens", counts.get("outputTokens", counts.get("candidatesTokenCount")))
+    output = counts.get("completion_tokens", output)
+    total = counts.get("total_tokens", counts.get("totalTokenCount"))
     if reasoning and output is not None and total == (prompt or 0) + output + reasoning:
         # Some services count reasoning separately from the output, at the same price.
         output += reasoning
 
-    other_cached = _token_count(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
-    cached = (_token_count(input_details, "cached_tokens"), cache_read, other_cached)
-    return Usage(prompt, output, next((count for count in cached if count is not None), None), reasoning)
+    other_cached = counts.get("prompt_cache_hit_tokens", counts.get("cachedContentTokenCount"))
+    cached = input_details.get("cached_tokens", other_cached if cache_read is None else cache_read)
+    return Usage(prompt, output, cached, reasoning)
 
 
-def _token_count(counts: JSON, *names: str) -> int | None:
-    """Return the first count under these names that is a plausible number of tokens, or None.
-
-    `counts` that are not an object also give None.
-    """
-    numbers = object_or_empty(counts)
-    # A loop, because next() takes three times as long.
-    for name in names:
-        number = numbers.get(name)
-        if type(number) is int and 0 <= number < _MOST_TOKENS:  # `isinstance` would accept a bool
-            return number
-    return None
+def _token_counts(value: JSON) -> dict[str, int]:
+    """Return the entries of an object that are plausible numbers of tokens; an empty dict for any other value."""
+    entries = object_or_empty(value).items()
+    # `isinstance` would accept a bool.
+    return {name: count for name, count in entries if type(count) is int and 0 <= count < _MOST_TOKENS}
 
 
 def _is_call(value: JSON) -> bool:

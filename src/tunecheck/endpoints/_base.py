@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
-from tunecheck._describe import Written, read_as
+from tunecheck._describe import Document, Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, object_or_empty, real_number, text_or_none, whole_number
 from tunecheck._targets import Load, Row, UserCalls, sum_known
@@ -24,14 +24,12 @@ from tunecheck.formats._reading import AUTO
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tunecheck._yaml import Document
     from tunecheck.endpoints._limits import SharedLimits
     from tunecheck.endpoints._masking import Redactor
     from tunecheck.formats._profiles import Profile
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(msgspec.Struct, frozen=True):
     """One request: OpenAI-style messages and tools.
 
     `parameters` override those of the definition. `row` is the data set row of the request, if it has one: recorded
@@ -43,7 +41,7 @@ class ChatRequest:
 
     messages: Sequence[Mapping[str, JSON]]
     tools: Sequence[Mapping[str, JSON]] | None = None
-    parameters: Mapping[str, JSON] = field(default_factory=dict)
+    parameters: Mapping[str, JSON] = {}
     idempotency_key: str | None = None
     row: Row | None = None
     sent_at: datetime | None = None
@@ -136,8 +134,7 @@ UNPARSED, COMPLETE, BEGUN = "unparsed_calls", "complete", "begun"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """The answer of a model.
 
     `text` is None if the model only called functions. `tool_calls` are OpenAI tool calls, unchanged.
@@ -150,7 +147,7 @@ class Completion:
 
     text: str | None = None
     tool_calls: tuple[Mapping[str, JSON], ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     latency_ms: float | None = None
     finish_reason: str | None = None
     request_id: str | None = None
@@ -159,7 +156,7 @@ class Completion:
     reasoning: str | None = None
     raw_text: str | None = None
     first_token_ms: float | None = None
-    reasoning_fields: Mapping[str, JSON] = field(default_factory=dict)
+    reasoning_fields: Mapping[str, JSON] = {}
 
     def columns(self) -> dict[str, JSON]:
         """Return the output columns of a target; `response` contains the calls, or the text if there are no calls.

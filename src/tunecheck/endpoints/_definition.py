@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunecheck import plugins
-from tunecheck._describe import shown_value
+from tunecheck._describe import Document, shown_value
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
 from tunecheck._messages import did_you_mean, suggest_names
@@ -119,8 +119,6 @@ def read_definition(
         ConfigurationError: there is no such file, the definition is no mapping of JSON values, or it has no valid
             `kind`.
     """
-    from tunecheck._yaml import Document, read_yaml
-
     folder = workspace or Path()
     if isinstance(source, Mapping):
         try:
@@ -128,6 +126,8 @@ def read_definition(
         except TypeError as error:
             raise ConfigurationError(f"the endpoint definition has a value that is not JSON: {error}") from None
     else:
+        from tunecheck._yaml import read_yaml  # loads PyYAML, which a definition that is a mapping does not need
+
         path = _find_definition(Path(source), folder)
         document, name, folder = read_yaml(path), name or path.stem, path.parent
 

@@ -165,11 +165,9 @@ class Redactor:
         Raises:
             ValueError: the data is nested too deeply.
         """
-        texts: list[str] = []
-        _add_texts([value], texts, -1)  # the list around the value is no level of it
         # One search in all texts is enough for most answers: they repeat no secret, so `_mask` returns the same object.
         # A secret of digits is looked for in all numbers, too: a number may show it rounded or without leading zeros.
-        text = "\n".join(texts)
+        text = "\n".join(_texts_of(value))
         may_repeat = _mask(text, self._echoes) is not text or any(map(_NUMBER.fullmatch, self._echoes))
         return self._masked(value) if may_repeat else value
 
@@ -190,22 +188,29 @@ ALL_SECRETS = Redactor()
 """Masks the secrets of all endpoints of this process in answers and in errors of users' code."""
 
 
-def _add_texts(value: dict[str, JSON] | list[JSON], texts: list[str], depth: int) -> None:
-    """Add the keys and texts at all levels of an object or list to `texts`; `depth` is its level in the whole value.
+def _texts_of(value: JSON) -> list[str]:
+    """Return the keys and texts at all levels of a value.
 
     Raises:
         ValueError: the value is nested too deeply.
     """
-    if depth > MAX_DEPTH:
-        raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
-    if isinstance(value, dict):
-        texts.extend(value)
-    # A call for each text and number would take most of the time.
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, str):
-            texts.append(item)
-        elif isinstance(item, (dict, list)):
-            _add_texts(item, texts, depth + 1)
+    texts: list[str] = []
+    level: list[dict[str, JSON] | list[JSON]] = [[value]]  # the list around the value is no level of it
+    for _ in range(MAX_DEPTH + 2):
+        below: list[dict[str, JSON] | list[JSON]] = []
+        for holder in level:
+            if isinstance(holder, dict):
+                texts.extend(holder)
+            # A call for each text and number would take most of the time.
+            for item in holder.values() if isinstance(holder, dict) else holder:
+                if isinstance(item, str):
+                    texts.append(item)
+                elif isinstance(item, (dict, list)):
+                    below.append(item)
+        if not below:
+            return texts
+        level = below
+    raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
 
 
 def _forms(text: str) -> Iterator[str]:

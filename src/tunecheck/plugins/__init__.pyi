@@ -1,6 +1,12 @@
 """The names of this package that others may use; `__init__.py` loads them from their homes."""
 
-from .._describe import Written as Written, one_of as one_of, read_as as read_as, read_fitting as read_fitting
+from .._describe import (
+    Document as Document,
+    Written as Written,
+    one_of as one_of,
+    read_as as read_as,
+    read_fitting as read_fitting,
+)
 from .._disk import (
     cache_folder as cache_folder,
     is_held as is_held,
@@ -80,7 +86,6 @@ from .._targets import CallsMade as CallsMade, TargetOutput as TargetOutput
 from .._trust import Trust as Trust, is_signed as is_signed, signature as signature
 from .._version import is_shipped as is_shipped
 from .._yaml import (
-    Document as Document,
     load_yaml as load_yaml,
     parse_document as parse_document,
     parse_yaml as parse_yaml,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
@@ -58,58 +57,14 @@ class Code(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Brought:
-    """The fields of a Plugin that hold extensions by name; each field's name is a kind of extension."""
+class _Named(msgspec.Struct, frozen=True):
+    """The arguments of `Plugin` that need no keyword."""
 
-    commands: Extensions = field(default_factory=dict)
-    """Commands by their words on the command line: `bfcl run`, or `datasets author` in a group of the core. Each is
-    made by `tunecheck.cli.command`.
-    """
-    options: Extensions = field(default_factory=dict)
-    """Options of `evaluate`: subclasses of `tunecheck.cli.AddedOptions`."""
-    datasets: Extensions = field(default_factory=dict)
-    """Data set loaders: callables that take the argument of `NAME:ARGUMENT` and return a path, rows or a Dataset."""
-    converters: Extensions = field(default_factory=dict)
-    """Converters of `datasets convert`, by the name of the form that they read."""
-    data_checks: Extensions = field(default_factory=dict)
-    """Checks of the rows of a data set for `check`: see `tunecheck.cli.DataCheck`."""
-    targets: Extensions = field(default_factory=dict)
-    """Targets that a data set may name: see MakeTarget."""
-    dialects: Extensions = field(default_factory=dict)
-    """Conversation dialects, by the value of `compat`."""
-    evaluators: Extensions = field(default_factory=dict)
-    """Evaluators: callables with keyword parameters, or classes of such callables."""
-    evaluator_files: Extensions = field(default_factory=dict)
-    """Evaluators in files of the workspace, by pattern (`prompty/*.prompty`): a class that takes the file's path."""
-    endpoints: Extensions = field(default_factory=dict)
-    """Endpoint kinds: subclasses of `tunecheck.endpoints.Endpoint`."""
-    simulators: Extensions = field(default_factory=dict)
-    """Simulated services: subclasses of `tunecheck.simulators.Simulator`."""
-    formats: Extensions = field(default_factory=dict)
-    """Model families: objects of `tunecheck.formats.Profile`."""
-    figures: Extensions = field(default_factory=dict)
-    """Figures for comparisons: see Figures. (Figures of one run are metrics of an evaluator.)"""
-    tables: Extensions = field(default_factory=dict)
-    """Tables of two runs for `compare`: see PairTable."""
-    panels: Extensions = field(default_factory=dict)
-    """Panels of the report: see Panel."""
-    sources: Extensions = field(default_factory=dict)
-    """Files of other programs that `compare` reads as runs: see RunSource."""
-    cluster_rules: Extensions = field(default_factory=dict)
-    """Which rows of a run are dependent: see ClusterRule."""
-    objections: Extensions = field(default_factory=dict)
-    """Objections against comparing two runs: see ObjectionRule."""
-    uploaders: Extensions = field(default_factory=dict)
-    """Destinations of finished runs: see MakeUploader."""
-    runners: Extensions = field(default_factory=dict)
-    """Runners, which compute a run's rows elsewhere, by the name after `--on`: see RunnerLike."""
-    mirrors: Extensions = field(default_factory=dict)
-    """Storage behind `--results-dir`, by URL scheme: see OpenMirror."""
+    name: str
+    help: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin(_Brought):
+class Plugin(_Named, frozen=True, kw_only=True):
     """The extensions of a package.
 
     Args:
@@ -122,24 +77,69 @@ class Plugin(_Brought):
         own_kinds: extensions of kinds that this or another plug-in looks up with `find(KIND, NAME)`. Packages also add
             to a kind by the entry point group `tunecheck.<KIND>`, users by files in the workspace's folder `<KIND>`.
         distribution: the name of the plug-in's distribution; set when the plug-in is found.
+
+    The other arguments are kinds of extensions, each with its extensions by name.
     """
 
-    name: str
-    help: str
-    extra: str | None = field(default=None, kw_only=True)
-    requires: tuple[str, ...] = field(default=(), kw_only=True)
-    command_groups: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    codes: Mapping[str, Code] = field(default_factory=dict, kw_only=True)
-    own_kinds: Mapping[str, Extensions] = field(default_factory=dict, kw_only=True)
-    distribution: str = field(default="", kw_only=True)
+    extra: str | None = None
+    requires: tuple[str, ...] = ()
+    command_groups: Mapping[str, str] = {}
+    codes: Mapping[str, Code] = {}
+    own_kinds: Mapping[str, Extensions] = {}
+    distribution: str = ""
+
+    commands: Extensions = {}
+    """Commands by their words on the command line: `bfcl run`, or `datasets author` in a group of the core. Each is
+    made by `tunecheck.cli.command`.
+    """
+    options: Extensions = {}
+    """Options of `evaluate`: subclasses of `tunecheck.cli.AddedOptions`."""
+    datasets: Extensions = {}
+    """Data set loaders: callables that take the argument of `NAME:ARGUMENT` and return a path, rows or a Dataset."""
+    converters: Extensions = {}
+    """Converters of `datasets convert`, by the name of the form that they read."""
+    data_checks: Extensions = {}
+    """Checks of the rows of a data set for `check`: see `tunecheck.cli.DataCheck`."""
+    targets: Extensions = {}
+    """Targets that a data set may name: see MakeTarget."""
+    dialects: Extensions = {}
+    """Conversation dialects, by the value of `compat`."""
+    evaluators: Extensions = {}
+    """Evaluators: callables with keyword parameters, or classes of such callables."""
+    evaluator_files: Extensions = {}
+    """Evaluators in files of the workspace, by pattern (`prompty/*.prompty`): a class that takes the file's path."""
+    endpoints: Extensions = {}
+    """Endpoint kinds: subclasses of `tunecheck.endpoints.Endpoint`."""
+    simulators: Extensions = {}
+    """Simulated services: subclasses of `tunecheck.simulators.Simulator`."""
+    formats: Extensions = {}
+    """Model families: objects of `tunecheck.formats.Profile`."""
+    figures: Extensions = {}
+    """Figures for comparisons: see Figures. (Figures of one run are metrics of an evaluator.)"""
+    tables: Extensions = {}
+    """Tables of two runs for `compare`: see PairTable."""
+    panels: Extensions = {}
+    """Panels of the report: see Panel."""
+    sources: Extensions = {}
+    """Files of other programs that `compare` reads as runs: see RunSource."""
+    cluster_rules: Extensions = {}
+    """Which rows of a run are dependent: see ClusterRule."""
+    objections: Extensions = {}
+    """Objections against comparing two runs: see ObjectionRule."""
+    uploaders: Extensions = {}
+    """Destinations of finished runs: see MakeUploader."""
+    runners: Extensions = {}
+    """Runners, which compute a run's rows elsewhere, by the name after `--on`: see RunnerLike."""
+    mirrors: Extensions = {}
+    """Storage behind `--results-dir`, by URL scheme: see OpenMirror."""
 
     def brings(self, kind: str) -> Extensions:
         """Return the plug-in's extensions of this kind by name; empty if it has none."""
         return cast("Extensions", getattr(self, kind)) if kind in CORE_KINDS else self.own_kinds.get(kind, {})
 
 
-CORE_KINDS = tuple(_Brought.__dataclass_fields__)
-"""The kinds of extensions that the core looks up."""
+CORE_KINDS = tuple(name for name, annotation in Plugin.__annotations__.items() if annotation == "Extensions")
+"""The kinds of extensions that the core looks up: the fields of `Plugin` that hold extensions by name."""
 
 
 class MakeTarget(Protocol):

@@ -18,7 +18,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache, partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -111,7 +110,7 @@ def _environment(path: tuple[str, ...]) -> _Environment:
             plugin = point.load()
             if not isinstance(plugin, interface.Plugin):
                 raise TypeError(f"{point.value} must be a tunecheck.plugins.Plugin, not {type(plugin).__name__}")
-            plugins.append(replace(plugin, distribution=distribution_of(point)))
+            plugins.append(msgspec.structs.replace(plugin, distribution=distribution_of(point)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
             absent.append(_absent(point, error))
 

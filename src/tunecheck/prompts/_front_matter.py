@@ -15,12 +15,12 @@ from typing import Annotated, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
 
-from tunecheck._describe import Written, read_as, shown_value
+from tunecheck._describe import Document, Written, read_as, shown_value
 from tunecheck._disk import read_regular
 from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
 from tunecheck._messages import did_you_mean, suggest_names
-from tunecheck._yaml import Document, parse_document
+from tunecheck._yaml import parse_document
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, insert_env
 

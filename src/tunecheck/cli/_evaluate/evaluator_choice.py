@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from tunecheck._describe import read_as
+from tunecheck._describe import Document, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._fingerprints import HIDDEN
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import did_you_mean
 from tunecheck._trust import Trust
-from tunecheck._yaml import Document
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._base import Endpoint, Place
 from tunecheck.formats._profiles import Profile
