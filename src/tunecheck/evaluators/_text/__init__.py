@@ -138,7 +138,10 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 @lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
     """Return the number of common n-grams for each order from 1 to 4, with repetitions in both texts."""
-    return tuple(_overlap(_ngrams(reference, order), _ngrams(candidate, order)) for order in ORDERS)
+    # The texts from their first, second … word on; `zip` makes the n-grams of an order from as many of them.
+    texts = [[words[start:] for start in range(ORDERS[-1])] for words in (reference, candidate)]
+    pairs = [[[*zip(*shifted[:order], strict=False)] for shifted in texts] for order in ORDERS[1:]]
+    return (_overlap(reference, candidate), *(_overlap(*pair) for pair in pairs))
 
 
 def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
@@ -149,12 +152,16 @@ def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """Return the number of common items; an item that both sequences repeat counts several times."""
     distinct, other_distinct = set(first), set(second)
-    common = distinct & other_distinct
     if len(distinct) == len(first) or len(other_distinct) == len(second):
-        return len(common)  # fast: at least one sequence repeats nothing
+        return len(distinct & other_distinct)  # fast: at least one sequence repeats nothing
 
-    counts, other_counts = Counter(first), Counter(second)
-    return sum(min(counts[item], other_counts[item]) for item in common)
+    counts = dict(Counter(first))
+    common = 0
+    for item in second:  # a loop takes less time than a second Counter
+        if counts.get(item):
+            counts[item] -= 1
+            common += 1
+    return common
 
 
 # -- METEOR, with the alignment and the numbers of nltk's `meteor_score`. A. Lavie and A. Agarwal, "METEOR: an automatic
