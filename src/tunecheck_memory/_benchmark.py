@@ -272,7 +272,7 @@ def definition_set(configuration: Configuration, definitions: Iterable[MemoryTes
 def _absence(kind: Kind) -> str:
     """Return why a run has no tests of a kind, and what a new run needs for them."""
     if kind.needs_texts:
-        return f"{kind.name} needs texts; give a folder of .txt or .jsonl files with --texts"
+        return f"{kind.name} needs texts; give a folder of .jsonl files with --texts"
     return "the tests ask a judge while they run; start a run with --judge"
 
 

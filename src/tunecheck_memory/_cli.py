@@ -75,7 +75,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     )
     filler: str | None = option("Quiz questions to insert between the tests; default: a small pool.", "FILE", _TEXTS)
     wording: str | None = option("YAML of other texts for the conversation, e.g. the introduction.", "FILE", _TEXTS)
-    texts: str | None = option("Books for the chapter break tests, which are left out without books.", "PATH", _TEXTS)
+    texts: str | None = option("Passages for chapter break tests, which are left out without passages.", "PATH", _TEXTS)
     generator: str | None = option("Model that writes the material of some tests.", "FILE", _TEXTS, acts="asks")
     tokenizer: str | None = option("Tokenizer that counts tokens; default: cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(

@@ -1,4 +1,4 @@
-"""Chapter breaks, made of the user's own books and passages: nothing is lost, one option is right."""
+"""Chapter breaks, made of the user's own passages: nothing is lost, one option is right."""
 
 from pathlib import Path
 
@@ -18,13 +18,18 @@ def sentence(book: str, chapter: int, number: int) -> str:
     return f"In {book} chapter {chapter} sentence {number} tells of a door that nobody opened."
 
 
-def write_book(folder: Path, name: str, chapters: int, sentences: int = 30) -> Path:
-    texts = ["A preface that belongs to no chapter.\n"]
-    for chapter in range(1, chapters + 1):
-        lines = " ".join(sentence(name, chapter, number) for number in range(1, sentences + 1))
-        texts.append(f"Chapter {chapter}\n\n{lines}\n\n")
-    path = folder / f"{name}.txt"
-    path.write_text("".join(texts), "utf-8")
+def write_passages(folder: Path, name: str, chapters: int, sentences: int = 30) -> Path:
+    """Write a passage for each chapter of a book except the first; the wrong beginnings are those of all others."""
+    texts = [
+        " ".join(sentence(name, chapter, number) for number in range(1, sentences + 1))
+        for chapter in range(1, chapters + 1)
+    ]
+    rows = [
+        as_rows({"context": "\n\n".join(texts[:number]), "next": texts[number], "others": [*texts]})
+        for number in range(1, chapters)
+    ]
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(rows), "utf-8")
     return path
 
 
@@ -46,18 +51,17 @@ def test_without_texts_it_says_what_to_give() -> None:
 
 
 def test_the_right_option_is_how_the_next_chapter_begins(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 10)
+    write_passages(tmp_path, "A", 10)
     for test in make(tmp_path, 9):
         chosen = options(test)[int(str(test.expected[0])) - 1]
         chapter = int(chosen.split()[3])
         assert pages(test)[-1].endswith(sentence("A", chapter - 1, 30))
         assert chosen.startswith(sentence("A", chapter, 1))
         assert len(options(test)) == len(set(options(test))) == 6
-        assert not any("preface" in line or "Chapter" in line for line in options(test))
 
 
 def test_each_passage_is_used_once_and_the_seed_shuffles_them(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 10)
+    write_passages(tmp_path, "A", 10)
     assert len({test.script[1] + test.script[-2] for test in make(tmp_path, 9)}) == 9
     assert make(tmp_path, 9) == make(tmp_path, 9)
     assert make(tmp_path, 3) == make(tmp_path, 9)[:3]
@@ -65,12 +69,12 @@ def test_each_passage_is_used_once_and_the_seed_shuffles_them(tmp_path: Path) ->
 
 
 def test_the_answers_are_spread_over_the_options(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 60, sentences=3)
+    write_passages(tmp_path, "A", 60, sentences=3)
     assert {str(test.expected[0]) for test in make(tmp_path, 59)} == set("123456")
 
 
 def test_nothing_waits_so_that_it_is_read_in_one_go(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 10)
+    write_passages(tmp_path, "A", 10)
     (test,) = make(tmp_path)
     assert all(wait == Wait() for wait in test.waits)
     assert len(test.waits) == len(test.is_question) == len(test.script)
@@ -79,7 +83,7 @@ def test_nothing_waits_so_that_it_is_read_in_one_go(tmp_path: Path) -> None:
 
 
 def test_the_pages_hold_every_sentence_of_the_chapters_before(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 7)
+    write_passages(tmp_path, "A", 7)
     for test in make(tmp_path, 6, max_message_size=200):
         read = " ".join(pages(test))
         chapter = int(options(test)[int(str(test.expected[0])) - 1].split()[3])
@@ -91,24 +95,23 @@ def test_the_pages_hold_every_sentence_of_the_chapters_before(tmp_path: Path) ->
 
 
 def test_a_long_book_is_read_from_a_sentence_on(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 12, sentences=200)
+    write_passages(tmp_path, "A", 12, sentences=200)
     contexts = [" ".join(pages(test)) for test in make(tmp_path, 11)]
     assert all(len(context) <= CONTEXT_CHARACTERS for context in contexts)
     assert any(context.startswith("In A chapter") for context in contexts)
     assert all(len(option) <= OPTION_CHARACTERS for test in make(tmp_path, 11) for option in options(test))
 
 
-def test_other_books_give_wrong_options_where_one_has_too_few_chapters(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 2)
-    write_book(tmp_path, "B", 2)
-    write_book(tmp_path, "C", 3)
-    assert len(make(tmp_path, 4)) == 4
-    with pytest.raises(ConfigurationError, match="needs 5 passages, but the texts have 4"):
-        make(tmp_path, 5)
+def test_more_tests_than_passages_are_refused(tmp_path: Path) -> None:
+    write_passages(tmp_path, "A", 6)
+    write_passages(tmp_path, "B", 6)
+    assert len(make(tmp_path, 10)) == 10
+    with pytest.raises(ConfigurationError, match="needs 11 passages, but the texts have 10"):
+        make(tmp_path, 11)
 
 
-def test_a_lonely_book_of_few_chapters_is_refused(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 3)
+def test_a_passage_with_too_few_wrong_beginnings_is_refused(tmp_path: Path) -> None:
+    write_passages(tmp_path, "A", 3)
     with pytest.raises(DataError, match=r"needs 5 wrong options .* there are only 2"):
         make(tmp_path)
 
@@ -140,11 +143,11 @@ def test_a_line_that_is_no_passage_is_named(tmp_path: Path, content: str, proble
         make(tmp_path)
 
 
-def test_a_folder_without_texts_and_a_book_that_is_not_utf8_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"there is no \.txt file"):
+def test_a_folder_without_passages_and_a_line_that_is_not_utf8_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no \.jsonl file"):
         make(tmp_path)
-    (tmp_path / "a.txt").write_bytes(b"Chapter 1\nOne\nCh\xff")
-    with pytest.raises(DataError, match=r"a\.txt, line 3: the text is not UTF-8"):
+    (tmp_path / "a.jsonl").write_bytes(b'\n\n{"context": "Ch\xff"}')
+    with pytest.raises(DataError, match=r"a\.jsonl, line 3: the line is not UTF-8"):
         make(tmp_path)
 
 
@@ -161,7 +164,7 @@ def test_pages_end_with_sentences_where_there_are_any() -> None:
 
 
 def test_the_right_number_scores_and_another_does_not(tmp_path: Path) -> None:
-    write_book(tmp_path, "A", 10)
+    write_passages(tmp_path, "A", 10)
     (test,) = make(tmp_path)
     scores = [score_by_words(FinishedTest(test.title, test.expected, [str(number)])) for number in range(1, 7)]
     assert sorted(score.score for score in scores if score) == [0, 0, 0, 0, 0, 1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from checks.goodai_run import read_definitions
-from tests.memory.test_memory_kinds_chapterbreak import write_book
+from tests.memory.test_memory_kinds_chapterbreak import write_passages
 from tests.tables import cases
 
 from tunecheck import ConfigurationError
@@ -140,7 +140,7 @@ CHAPTERBREAK = "    - name: chapterbreak\n"
 
 def test_a_data_set_that_was_left_out_is_made_with_all_others_once_its_texts_are_given(tmp_path: Path) -> None:
     (tmp_path / "books").mkdir()
-    write_book(tmp_path / "books", "A", 8)
+    write_passages(tmp_path / "books", "A", 8)
     for _ in range(2):
         assert [each.title for each in make(tmp_path, more=CHAPTERBREAK).left_out] == ["ChapterBreak"]
     with pytest.raises(ConfigurationError, match=r"ChapterBreak is new\); give --regenerate to make new definitions$"):
@@ -153,7 +153,7 @@ def test_a_data_set_that_was_left_out_is_made_with_all_others_once_its_texts_are
 
 def test_regenerating_without_texts_keeps_the_chapter_breaks_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "books").mkdir()
-    write_book(tmp_path / "books", "A", 8)
+    write_passages(tmp_path / "books", "A", 8)
     first = make(tmp_path, more=CHAPTERBREAK, texts=tmp_path / "books")
     second = make(tmp_path, more=CHAPTERBREAK, seed=3, mode="regenerate")
     assert second.left_out == ()

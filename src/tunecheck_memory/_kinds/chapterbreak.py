@@ -1,12 +1,8 @@
 """Chapter break: the agent hears pages of a book and must find the true beginning of the next chapter.
 
-The texts come from the user's folder. A `.txt` file is one book in UTF-8. A chapter begins with a heading: a line that
-starts with the word "Chapter" in any case, or with "#". Text before the first heading is ignored. Each chapter except
-the first gives a passage: the text before it, its beginning, and as wrong options the beginnings of other chapters of
-the book, or of other books if there are too few. Options contain no headings.
-
-A `.jsonl` file holds a passage in each line: `{"context": "…", "next": "…", "others": ["…", …]}` with at least five
-other beginnings, and optionally `"split": "…"`. `ctx`, `pos` and `negs` are accepted as other names.
+The texts come from the user's folder. A `.jsonl` file holds a passage in each line:
+`{"context": "…", "next": "…", "others": ["…", …]}` with at least five other beginnings, and optionally
+`"split": "…"`. `ctx`, `pos` and `negs` are accepted as other names.
 
 The numbers of a reply are choices by these rules, in this order:
 
@@ -20,7 +16,7 @@ The score is 1 if the one choice is right. With several choices, it is 0 and not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Annotated, TypeAlias
@@ -30,7 +26,7 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import raise_as, read_as, read_regular
+from tunecheck.plugins import read_as
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
 from tunecheck_memory._kinds.scripts import choice, read_line, whole
@@ -44,8 +40,6 @@ CONTEXT_CHARACTERS = 36_000
 OPTION_CHARACTERS = 1_000
 """The most characters of an option."""
 
-# "Chapter 1", "CHAPTER II. The Letter", "# The Letter"
-_HEADING = re.compile(r"^([ \t]*(?:#|chapter\b)[^\n]*\n?)", re.MULTILINE | re.IGNORECASE)
 # The end of a sentence with its quotation marks, or of a paragraph
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
@@ -53,20 +47,17 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 def find_passages(path: Path, split: str | None) -> list[_Passage]:
     """Return the passages of a folder's files, or of one file, in the order of the files' names.
 
-    A `split` selects the lines of `.jsonl` files that name it, and excludes books.
+    A `split` selects the lines that name it; None means all.
 
     Raises:
-        ConfigurationError: The path does not exist, or holds no text.
+        ConfigurationError: The path does not exist, or holds no `.jsonl` file.
         DataError: A file cannot be read; the message names file and line.
     """
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     passage_files = [file for file in files if file.suffix.lower() == ".jsonl"]
-    books = {file: _read_book(file) for file in files if file.suffix.lower() == ".txt"}
-
-    if not passage_files and not books:
-        raise ConfigurationError(f"{path}: there is no .txt file (book) or .jsonl file (passages); correct the path")
-    book_passages = [passage for book in books for passage in _passages_in(book, books)] if split is None else []
-    return book_passages + [passage for file in passage_files for passage in _read_passages(file, split)]
+    if not passage_files:
+        raise ConfigurationError(f"{path}: there is no .jsonl file (passages); correct the path")
+    return [passage for file in passage_files for passage in _read_passages(file, split)]
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -89,31 +80,24 @@ def pages_of(text: str, size: int) -> list[str]:
 
 
 class _Passage(msgspec.Struct, frozen=True):
-    """A context, the true next beginning, and groups of wrong ones; earlier groups are preferred."""
+    """A context, the true next beginning, and texts with wrong ones; `where` is the passage's place."""
 
     where: str
     context: str
     beginning: str
-    others: Sequence[Sequence[str]]
+    others: list[str]
 
     def wrong_options(self, random: Random, count: int) -> list[str]:
-        """Draw this many wrong beginnings, from the first group if it is large enough, else from the next ones, too.
+        """Draw this many wrong beginnings.
 
         Raises:
             DataError: There are too few.
         """
-        chosen: list[str] = []
-        for group in self.others:
-            beginnings = dict.fromkeys(map(_head, group))
-            unused = [each for each in beginnings if each != self.beginning and each not in chosen]
-            chosen += random.sample(unused, min(count - len(chosen), len(unused)))
-
-        if len(chosen) < count:
-            raise DataError(
-                f"{self.where}: a question needs {count} wrong options (beginnings of other chapters), but there are "
-                f"only {len(chosen)}; add chapters, or entries of `others` in a .jsonl file"
-            )
-        return chosen
+        wrong = [each for each in dict.fromkeys(map(_head, self.others)) if each != self.beginning]
+        if len(wrong) < count:
+            needs = f"a question needs {count} wrong options (beginnings of other chapters)"
+            raise DataError(f"{self.where}: {needs}, but there are only {len(wrong)}; add entries to `others`")
+        return random.sample(wrong, count)
 
 
 _NAMES = {"ctx": "context", "pos": "next", "negs": "others"}
@@ -140,42 +124,7 @@ def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
         read = read_as({_NAMES.get(name, name): each for name, each in record.items()}, _Line, where, error=DataError)
         if split in (None, read.split):
             others = [each for each in read.others if each.strip()]
-            # One group, because no wrong beginning of a line is preferred.
-            yield _Passage(where, _tail(read.context), _head(read.next), [others])
-
-
-def _read_book(file: Path) -> list[tuple[str, str]]:
-    """Return (heading, text) of each chapter of a book; a heading without text is skipped.
-
-    Raises:
-        DataError: The file cannot be read or is not UTF-8.
-    """
-    with raise_as(DataError, file):
-        raw = read_regular(file, links=True)
-
-    try:
-        # The pattern has a group, so headings and texts alternate after the text before the first heading.
-        _, *parts = _HEADING.split(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{file}, line {line}: the text is not UTF-8; save the file as UTF-8") from None
-    return [(heading, text) for heading, text in zip(parts[::2], parts[1::2], strict=True) if text.strip()]
-
-
-def _passages_in(book: Path, books: Mapping[Path, list[tuple[str, str]]]) -> Iterator[_Passage]:
-    """Yield a passage for each chapter of a book except the first.
-
-    Later chapters are preferred as wrong options, because the agent has heard the earlier ones.
-    """
-    elsewhere = [text for other, chapters in books.items() if other != book for _, text in chapters]
-    texts = [text for _, text in books[book]]
-
-    for number in range(1, len(texts)):
-        later, earlier = texts[number + 1 :], texts[:number]
-        # Other books are needed only if too few chapters follow; earlier chapters are the last resort.
-        others = (later, elsewhere if len(later) < OPTIONS - 1 else (), earlier)
-        context = "".join(heading + text for heading, text in books[book][:number])
-        yield _Passage(str(book), _tail(context), _head(texts[number]), others)
+            yield _Passage(where, _tail(read.context), _head(read.next), others)
 
 
 def _tail(text: str) -> str:
@@ -202,8 +151,8 @@ _CHARACTERS_A_TOKEN = 3.6
 class ChapterBreak(Kind):
     """The user sends pages of a book and six beginnings of chapters, and asks for the true one, without a pause.
 
-    `split` selects the lines of `.jsonl` files that name it ("all" and "goodai" select everything). `max_message_size`
-    is the approximate size of a page in tokens.
+    `split` selects the lines that name it ("all" and "goodai" select everything). `max_message_size` is the approximate
+    size of a page in tokens.
     """
 
     name = "chapterbreak"
@@ -226,8 +175,7 @@ class ChapterBreak(Kind):
         passages = find_passages(making.texts, None if self.split in ("all", "goodai") else self.split)
         if len(passages) < count:
             needs = f"chapterbreak needs {count} passages, but the texts have {len(passages)} of split {self.split!r}"
-            advice = "add lines of it to a .jsonl file (with the split 'all', chapters of .txt files count, too)"
-            raise ConfigurationError(f"{making.texts}: {needs}; {advice}")
+            raise ConfigurationError(f"{making.texts}: {needs}; add lines of it to a .jsonl file")
 
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
