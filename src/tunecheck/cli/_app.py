@@ -97,10 +97,11 @@ class _CommandGroup(click.Group):
         # A name with more than one further word belongs to a group below this one. False sorts before True.
         return list(dict.fromkeys(name[depth] for name in sorted(names, key=lambda name: len(name) > depth + 1)))
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command or the group that the next word names; None if there is none.
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Return the command or the group that the next word names.
 
         Raises:
+            click.UsageError: there is none; the text names similar words.
             PluginError: a plug-in registered something else as the command.
         """
         name, commands = " ".join([*self._words, cmd_name]), _commands()
@@ -114,15 +115,7 @@ class _CommandGroup(click.Group):
 
         if any(known.startswith(f"{name} ") for known in commands):
             return _CommandGroup((*self._words, cmd_name), command_groups().get(name))
-        return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command like click, but fail for an unknown one with similar names."""
-        if self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}{absence_hint()}")
-        return super().resolve_command(ctx, args)
+        ctx.fail(f"there is no command {cmd_name!r}{did_you_mean(cmd_name, self.list_commands(ctx))}{absence_hint()}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List names and one-line helps without loading commands; the first screen begins with the main commands."""
@@ -231,7 +224,8 @@ def _invoke(command: click.Command, invocation: Invocation, arguments: Sequence[
 def _report_failure(error: Exception, invocation: Invocation) -> int:
     """Print an error in one line (with --debug also its traceback); return the exit code."""
     if isinstance(error, click.ClickException):
-        _say(f"error: {_usage_problem(error)}")
+        message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
+        _say(f"error: {message}" + (f" (see {context.command_path} --help)" if context else ""))
         return WRONG_USE
 
     if invocation.debug:
@@ -247,15 +241,6 @@ def _report_failure(error: Exception, invocation: Invocation) -> int:
     hint = "" if invocation.debug else " (run with --debug to see where)"
     _say(f"internal error: {type(error).__name__}: {error}{hint}")
     return FAILED
-
-
-def _usage_problem(error: click.ClickException) -> str:
-    """Return what is wrong with a command line, in one line with a reference to the help.
-
-    For example `Got unexpected extra argument (val.jsonl) (see tunecheck evaluate --help)`.
-    """
-    message, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
-    return message if context is None else f"{message} (see {context.command_path} --help)"
 
 
 def _say(line: str) -> None:

@@ -210,23 +210,7 @@ def check(candidate: Candidate, trust: Trust) -> None:
         trust.check(candidate.file, f"load the {candidate.kind.removesuffix('s')} {candidate.name!r}", folder=folder)
 
 
-def load(candidate: Candidate) -> object:
-    """Load an extension.
-
-    Raises:
-        MissingExtraError: it needs a package that is not installed.
-        PluginError: its code does not load.
-    """
-    return _load(candidate, check_requirements=True)
-
-
-def _missing_extra(candidate: Candidate, plugin: interface.Plugin) -> MissingExtraError:
-    """Return the error that names the extra to install for this extension."""
-    feature = f"the {candidate.kind.removesuffix('s').replace('_', ' ')} {candidate.name!r}"
-    return MissingExtraError(feature, str(plugin.extra), plugin.distribution)
-
-
-def _load(candidate: Candidate, *, check_requirements: bool = False) -> object:
+def load(candidate: Candidate, *, check_requirements: bool = True) -> object:
     """Load an extension.
 
     Raises:
@@ -240,13 +224,14 @@ def _load(candidate: Candidate, *, check_requirements: bool = False) -> object:
         # Say which extra is missing before an import fails in the middle of the plug-in. Finding a module of a package
         # imports the package, which may fail.
         if check_requirements and plugin is not None and not all(map(find_spec, plugin.requires)):
-            raise _missing_extra(candidate, plugin)
+            raise ModuleNotFoundError(f"not all of {', '.join(plugin.requires)} are installed")
         return candidate.load()
     except (PluginError, MissingExtraError):
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs the plug-in's code
         if isinstance(error, ModuleNotFoundError) and plugin is not None:
-            raise _missing_extra(candidate, plugin) from error
+            feature = f"the {candidate.kind.removesuffix('s').replace('_', ' ')} {candidate.name!r}"
+            raise MissingExtraError(feature, str(plugin.extra), plugin.distribution) from error
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise PluginError(f"plug-in {candidate.name!r} ({candidate.origin}) does not load: {reason}") from error
 
@@ -333,7 +318,7 @@ def load_all(kind: str) -> list[tuple[Candidate, Any]]:
     # A plug-in without its extra must not stop a command that does not need it.
     for candidate in discover(kind):
         with suppress(MissingExtraError):
-            loaded.append((candidate, _load(candidate)))
+            loaded.append((candidate, load(candidate, check_requirements=False)))
     return loaded
 
 

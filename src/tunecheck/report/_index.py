@@ -134,7 +134,8 @@ class RowIndex:
         self.groups = {column: Coded() for column in run.manifest.group_by if column != "row_kind"}
         self.figures = {name: array("d") for name in (*_FIGURES, *_TOKENS)}
 
-        self.outcomes = [outcomes_of(run, evaluator, range(run.table.info.rows)) for evaluator in run.evaluators]
+        rows = range(run.table.info.rows)
+        self.outcomes = {evaluator.name: outcomes_of(run, evaluator, rows) for evaluator in run.evaluators}
         self.thresholds: list[set[float]] = [set() for _ in run.evaluators]
         self.simulated = 0
         self.failed_rows = 0
@@ -189,7 +190,7 @@ class RowIndex:
         self.failed_rows += bool(columns.errors)
         self.simulated += row.get("outputs.simulated") is True
 
-    def as_json(self, evaluators: Sequence[Evaluated]) -> dict[str, JSON]:
+    def as_json(self) -> dict[str, JSON]:
         """Return the first rows as the page reads them, without empty columns."""
         page: dict[str, JSON] = {name: texts[:MOST_ROWS] for name, texts in self.texts.items()}
         page |= {name: column.as_json() for name, column in self.coded.items() if column.values}
@@ -200,8 +201,7 @@ class RowIndex:
             if any(map(math.isfinite, self.figures[name])):
                 page[name.removesuffix("_ms")] = round_numbers(self.figures[name])
 
-        pairs = zip(evaluators, self.outcomes, strict=True)
-        page["outcomes"] = [{"name": each.name, **outcomes.as_json()} for each, outcomes in pairs]
+        page["outcomes"] = [{"name": name, **outcomes.as_json()} for name, outcomes in self.outcomes.items()]
         return page
 
 
@@ -245,7 +245,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     """Return all charts of a run that have data."""
     coded = table.coded
     drawn: dict[str, JSON] = {
-        "functions": _functions(run.evaluators, table),
+        "functions": _functions(table),
         "distributions": [*_distributions(run, table)],
         "confusion": _confusion(coded["confused"]),
         "causes": _causes(coded["causes"]),
@@ -256,7 +256,7 @@ def charts(run: ReportedRun, table: RowIndex) -> dict[str, JSON]:
     return {name: chart for name, chart in drawn.items() if chart}
 
 
-def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
+def _functions(table: RowIndex) -> JSON:
     """Return the chart of pass rates by expected function; None without verdicts.
 
     `all` is the number of functions, and `shown` the number in the chart: at most 40, those that most rows expect. `by`
@@ -267,7 +267,7 @@ def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
     codes = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
 
     functions: dict[str, JSON] = {}
-    for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
+    for name, outcomes in table.outcomes.items():
         shown: list[JSON] = []
 
         for code in codes:
@@ -279,7 +279,7 @@ def _functions(evaluators: Sequence[Evaluated], table: RowIndex) -> JSON:
                 shown.append([expected.values[code], passed, judged, rate.low, rate.high])
 
         if shown:
-            functions[evaluator.name] = shown
+            functions[name] = shown
 
     return {"shown": len(codes), "all": len(rows_of), "by": functions} if functions else None
 

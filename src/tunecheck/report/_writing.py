@@ -368,7 +368,7 @@ class _Report:
             blocks.flush()
 
         self._file.write(embed_json("head", as_data(self._head() | {"home": home})))
-        self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.as_json(self._run.evaluators))))))
+        self._file.write(embed_json("index", as_data(compress_text(dumps(self._table.as_json())))))
         self._file.write(whole.end())
 
     def _block(self, name: str, text: str) -> None:

@@ -304,7 +304,7 @@ def prepare(options: Options, trust: Trust, invocation: Invocation) -> PreparedR
         dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
         prepared = _prepare_evaluate(options, dataset, gates, trust)
     else:
-        prepared = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
+        prepared = _prepare_score(options, gates, trust, invocation)
 
     for gate in gates:
         gate.check_names(list(prepared.evaluators))
@@ -348,6 +348,8 @@ def require_allow_simulated(options: Options) -> None:
 def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
     """Prepare a run that sends a data set's rows to the chosen source of answers."""
     dataset, endpoint, label = choose_source(options, dataset, trust)
+    if endpoint is None and (options.repeat or 1) > 1:
+        raise ConfigurationError(f"--repeat has no effect, because {label} calls no endpoint: leave --repeat out")
 
     # The data's evaluators are trusted only as far as its files. Errors name the first file: the sidecar, here.
     names = options.evaluators or dataset.defaults.evaluators or list(evaluator_choice.DEFAULT_EVALUATORS)
@@ -358,21 +360,31 @@ def _prepare_evaluate(options: Options, dataset: Dataset, gates: tuple[Gate, ...
     return PreparedRun(options, dataset, endpoint, label, evaluators, _config(options, names), gates, simulated, trust)
 
 
-def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> PreparedRun:
+def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust, invocation: Invocation) -> PreparedRun:
     """Prepare a run that judges the recorded answers of a run.
 
+    If the options name no evaluators, those of the run are used, with their settings, mapping and judge.
+
     Raises:
-        ConfigurationError: the options name another source of answers.
+        ConfigurationError: the options name another source of answers; or they name no evaluators, and `evaluate` did
+            not start the run.
     """
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
         raise ConfigurationError("`score` judges recorded answers: leave --endpoint and --response-column out")
     run = find_run(options.run, options.folder)
-    manifest = run.manifest()
+    manifest, names = run.manifest(), options.evaluators
+
+    if names is None:
+        names = list(manifest.evaluators)
+        if command_of(manifest.command) != Options.command:
+            advice = f"name its evaluators, or others, such as --evaluators {','.join(names)}"
+            raise ConfigurationError(f"run {run.id} was not started by `tunecheck evaluate`: {advice}")
+        inherited = ("set", "names", "mapping", "judge", "prices")
+        recorded = running.options_of_run(options, run, trust, invocation, among=inherited)
+        options = options.over(replace(recorded, evaluators=names))
 
     options = replace(options, run=running.lasting_name(run.folder, options.folder))
-
-    names = options.evaluators or []
     evaluators = _evaluators(options, names, trust, trust)
     label, config = f"recorded answers of {run.id}", _config(options, names)
     return PreparedRun(options, run, None, label, evaluators, config, gates, manifest.simulated, trust)
@@ -408,26 +420,6 @@ def chosen_evaluators(
         prices.give(getattr(evaluator, "endpoint", None))
 
     return evaluators
-
-
-def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
-    """Return the options; if they name no evaluators, use those of run `name`, with settings, mapping and judge.
-
-    Raises:
-        ConfigurationError: `evaluate` did not start the run, so its evaluators must be named.
-    """
-    if options.evaluators is not None:
-        return options
-
-    run = find_run(name, options.folder)
-    manifest = run.manifest()
-    if command_of(manifest.command) != Options.command:
-        advice = f"name its evaluators, or others, such as --evaluators {','.join(manifest.evaluators)}"
-        raise ConfigurationError(f"run {run.id} was not started by `tunecheck evaluate`: {advice}")
-
-    inherited = ("set", "names", "mapping", "judge", "prices")
-    recorded = running.options_of_run(options, run, trust, invocation, among=inherited)
-    return options.over(replace(recorded, evaluators=list(manifest.evaluators)))
 
 
 def _config(options: Options, names: list[str]) -> dict[str, dict[str, JSON]]:
@@ -472,7 +464,6 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         if options.endpoint is not None:
             advice = "leave --endpoint out, or score its answers with --mapping response='${target.response}'"
             raise ConfigurationError(f"--endpoint has no effect, because `response` is mapped to {response}: {advice}")
-        _refuse_trials(options, f"the mapping response={response}")
         return dataset, None, f"column {'.'.join(map(str, reference.steps))}"
 
     # A driver, such as `conversation`, is no endpoint: it asks one.
@@ -493,16 +484,6 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     return dataset, endpoint, label
 
 
-def _refuse_trials(options: Options, source: str) -> None:
-    """Refuse --repeat for answers from this `source`, which calls no endpoint.
-
-    Raises:
-        ConfigurationError: --repeat asks for more than one trial.
-    """
-    if (options.repeat or 1) > 1:
-        raise ConfigurationError(f"--repeat needs an endpoint, but {source} calls no endpoint: leave --repeat out")
-
-
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     """Return the source for answers in a column of the data.
 
@@ -513,7 +494,6 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
         raise ConfigurationError("--endpoint and --response-column exclude each other: give only one of them")
     if "response" in (options.mapping or {}):
         raise ConfigurationError("--response-column and --mapping response=… exclude each other: give only one of them")
-    _refuse_trials(options, "--response-column")
 
     columns = dataset.scan().columns
     if column not in columns:
