@@ -73,12 +73,13 @@ def _load_core() -> ModuleType:
 class _Encoding:
     """An encoding that counts special tokens in a text as plain text.
 
-    It caches its last counts, because scheduler, agent and session state count the same message.
+    It caches its last counts, because scheduler, agent and session state count the same message, and the results are
+    made from the log after the run. 8,192 texts take about 10 MB.
     """
 
     def __init__(self, name: str, count: Callable[[str], int]) -> None:
         self.name = name
-        self._count = lru_cache(maxsize=64)(count)
+        self._count = lru_cache(maxsize=8_192)(count)
 
     def count(self, text: str) -> int:
         """Return the number of tokens; a lone surrogate counts as its replacement character."""
