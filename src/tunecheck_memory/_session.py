@@ -28,7 +28,7 @@ from msgspec import structs
 
 from tunecheck import ConfigurationError, EndpointError, RunError
 from tunecheck.endpoints import time_text
-from tunecheck.plugins import JSON, CallsMade, did_you_mean, dumps, error_cause, whole_number
+from tunecheck.plugins import JSON, CallsMade, dumps, error_cause, one_of, whole_number
 from tunecheck_memory import _events as effects
 from tunecheck_memory._agents import Agent, to_utc
 from tunecheck_memory._events import PROMPT_SIZE, Effect, Event, EventLog, Outcome, Schedule, to_data
@@ -70,8 +70,7 @@ class SessionClock:
 
         `machine` returns the machine's time in µs since 1970, and `sleep` waits for seconds.
         """
-        if name not in (clocks := get_args(ClockName)):
-            raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
+        one_of(name, get_args(ClockName), "clock")
         self.tells_agent = name == "mirrored"
         self._machine = machine if name == "real" else None
         self._sleep = sleep

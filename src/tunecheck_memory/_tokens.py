@@ -8,8 +8,8 @@ from importlib import machinery, util
 from types import ModuleType
 from typing import Any, Protocol
 
-from tunecheck import ConfigurationError, MissingExtraError
-from tunecheck.plugins import did_you_mean
+from tunecheck import MissingExtraError
+from tunecheck.plugins import one_of
 
 ENCODINGS = ("cl100k_base", "o200k_base")
 """The encodings that the extra `memory` provides offline; published runs were counted with the first."""
@@ -39,8 +39,7 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
         ConfigurationError: The name is unknown.
         MissingExtraError: `bpe-openai` is not installed, or its version does not fit.
     """
-    if name not in ENCODINGS:
-        raise ConfigurationError(f"there is no tokenizer {name!r}{did_you_mean(name, ENCODINGS)}")
+    one_of(name, ENCODINGS, "tokenizer")
     try:
         core: Any = sys.modules.get(_CORE) or _load_core()
         return _Encoding(name, core.tokenizer_for_encoding(name).count)

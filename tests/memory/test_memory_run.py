@@ -473,8 +473,8 @@ def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> 
 
 
 def test_a_run_that_was_refused_leaves_nothing_behind() -> None:
-    with pytest.raises(ConfigurationError, match="there is no clock 'virtuel'; did you mean 'virtual'"):
+    with pytest.raises(ConfigurationError, match="clock: 'virtuel' is unknown; did you mean 'virtual'"):
         had(clock="virtuel")
-    with pytest.raises(ConfigurationError, match="there is no tokenizer"):
+    with pytest.raises(ConfigurationError, match="tokenizer: 'words' is unknown; known: cl100k_base, o200k_base"):
         had(tokenizer="words")
     assert not [*list_runs(Path("eval_results"))]

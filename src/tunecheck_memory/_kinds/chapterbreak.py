@@ -16,7 +16,6 @@ The score is 1 if the one choice is right. With several choices, it is 0 and not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Annotated, TypeAlias
@@ -26,10 +25,10 @@ from msgspec import Meta
 
 from tunecheck import ConfigurationError, DataError
 from tunecheck.datasets import JsonLinesSource
-from tunecheck.plugins import read_as
+from tunecheck.plugins import one_of, read_as
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, Wait, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, is_denied, last_reply
-from tunecheck_memory._kinds.scripts import choice, read_line, whole
+from tunecheck_memory._kinds.scripts import read_line, whole
 
 OPTIONS = 6
 """The number of options."""
@@ -44,20 +43,29 @@ OPTION_CHARACTERS = 1_000
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
 
-def find_passages(path: Path, split: str | None) -> list[_Passage]:
-    """Return the passages of a folder's files, or of one file, in the order of the files' names.
+def find_passages(path: Path, split: str | None) -> list[tuple[str, _Passage]]:
+    """Return the passages of a folder's files, or of one file, each with its place, in the order of the files' names.
 
     A `split` selects the lines that name it; None means all.
 
     Raises:
         ConfigurationError: The path does not exist, or holds no `.jsonl` file.
-        DataError: A file cannot be read; the message names file and line.
+        DataError: A file cannot be read, or a line is no passage; the message names file and line.
     """
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     passage_files = [file for file in files if file.suffix.lower() == ".jsonl"]
     if not passage_files:
         raise ConfigurationError(f"{path}: there is no .jsonl file (passages); correct the path")
-    return [passage for file in passage_files for passage in _read_passages(file, split)]
+
+    passages: list[tuple[str, _Passage]] = []
+    for file in passage_files:
+        for number, record in JsonLinesSource(file).records():
+            where = f"{file}, line {number}"
+            renamed = {_NAMES.get(name, name): each for name, each in record.items()}
+            passage = read_as(renamed, _Passage, where, error=DataError)
+            if split in (None, passage.split):
+                passages.append((where, passage))
+    return passages
 
 
 def pages_of(text: str, size: int) -> list[str]:
@@ -79,52 +87,31 @@ def pages_of(text: str, size: int) -> list[str]:
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
 
 
-class _Passage(msgspec.Struct, frozen=True):
-    """A context, the true next beginning, and texts with wrong ones; `where` is the passage's place."""
-
-    where: str
-    context: str
-    beginning: str
-    others: list[str]
-
-    def wrong_options(self, random: Random, count: int) -> list[str]:
-        """Draw this many wrong beginnings.
-
-        Raises:
-            DataError: There are too few.
-        """
-        wrong = [each for each in dict.fromkeys(map(_head, self.others)) if each != self.beginning]
-        if len(wrong) < count:
-            needs = f"a question needs {count} wrong options (beginnings of other chapters)"
-            raise DataError(f"{self.where}: {needs}, but there are only {len(wrong)}; add entries to `others`")
-        return random.sample(wrong, count)
-
-
 _NAMES = {"ctx": "context", "pos": "next", "negs": "others"}
 _Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
 
 
-class _Line(msgspec.Struct, frozen=True):
-    """A line of a `.jsonl` file."""
+class _Passage(msgspec.Struct, frozen=True):
+    """A line of a `.jsonl` file: a context, the text after it, and other texts with wrong beginnings."""
 
     context: _Text
     next: _Text
     others: list[str]
     split: str | None = None
 
+    def options(self, random: Random, where: str) -> tuple[str, list[str]]:
+        """Return the true beginning, and the wrong ones that are drawn; `where` is the passage's place for errors.
 
-def _read_passages(file: Path, split: str | None) -> Iterator[_Passage]:
-    """Yield the passages in a `.jsonl` file that belong to this split; None means all.
-
-    Raises:
-        DataError: A line is no passage; the message names it.
-    """
-    for number, record in JsonLinesSource(file).records():
-        where = f"{file}, line {number}"
-        read = read_as({_NAMES.get(name, name): each for name, each in record.items()}, _Line, where, error=DataError)
-        if split in (None, read.split):
-            others = [each for each in read.others if each.strip()]
-            yield _Passage(where, _tail(read.context), _head(read.next), others)
+        Raises:
+            DataError: There are too few wrong beginnings.
+        """
+        true, count = _head(self.next), OPTIONS - 1
+        different = dict.fromkeys(_head(each) for each in self.others if each.strip())
+        wrong = [each for each in different if each != true]
+        if len(wrong) < count:
+            needs = f"a question needs {count} wrong options (beginnings of other chapters)"
+            raise DataError(f"{where}: {needs}, but there are only {len(wrong)}; add entries to `others`")
+        return true, random.sample(wrong, count)
 
 
 def _tail(text: str) -> str:
@@ -161,7 +148,7 @@ class ChapterBreak(Kind):
     needs_texts = True
 
     def __init__(self, *, split: str = "all", max_message_size: int = 1024) -> None:
-        self.split = choice("split", split, SPLITS)
+        self.split = one_of(split, SPLITS, "split")
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
 
     def definitions(self, count: int, making: GenerationContext) -> list[MemoryTest]:
@@ -178,15 +165,18 @@ class ChapterBreak(Kind):
             raise ConfigurationError(f"{making.texts}: {needs}; add lines of it to a .jsonl file")
 
         making.random(self.title, "texts").shuffle(passages)
-        return [self._definition(str(number), passages[number], making) for number in range(count)]
+        return [self._definition(str(number), *passages[number], making) for number in range(count)]
 
-    def _definition(self, example: str, passage: _Passage, making: GenerationContext) -> MemoryTest:
-        """Return the test of one passage: its pages, six numbered beginnings in random order, and the question."""
-        options = passage.wrong_options(making.random(self.title, example), OPTIONS - 1)
+    def _definition(self, example: str, where: str, passage: _Passage, making: GenerationContext) -> MemoryTest:
+        """Return the test of one passage: its pages, six numbered beginnings in random order, and the question.
+
+        `where` is the passage's place for errors.
+        """
+        true, options = passage.options(making.random(self.title, example), where)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
-        options.insert(answer, passage.beginning)
+        options.insert(answer, true)
 
-        pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
+        pages = pages_of(_tail(passage.context), int(self.max_message_size * _CHARACTERS_A_TOKEN))
         statements = [
             read_line("book"),
             *(

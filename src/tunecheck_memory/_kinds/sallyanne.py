@@ -15,9 +15,10 @@ from random import Random
 
 import msgspec
 
+from tunecheck.plugins import one_of
 from tunecheck_memory import FinishedTest, GenerationContext, Kind, MemoryTest, Score, read_lenient, scripted_test
 from tunecheck_memory._kinds.replies import expected_text, last_reply
-from tunecheck_memory._kinds.scripts import choice, read_data, read_line, read_words
+from tunecheck_memory._kinds.scripts import read_data, read_line, read_words
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """The types of questions: any type, the thing's place, a person's belief about the place."""
@@ -160,7 +161,7 @@ class SallyAnne(Kind):
     title = "SallyAnne"
 
     def __init__(self, *, question_type: str = "any") -> None:
-        self.question_type = choice("question_type", question_type, QUESTION_TYPES)
+        self.question_type = one_of(question_type, QUESTION_TYPES, "question_type")
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
         """Return a test that tells a random story line by line, and asks its question."""

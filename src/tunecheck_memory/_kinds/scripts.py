@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from tunecheck import ConfigurationError
-from tunecheck.plugins import JSON, did_you_mean, loads
+from tunecheck.plugins import JSON, loads
 from tunecheck_memory import Kind, MemoryTest, Wait
 from tunecheck_memory._wording import fill
 
@@ -55,14 +55,6 @@ def whole(name: str, value: object, *, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"`{name}` must be a whole number from {least:,} to {most:,}, not {value!r:.60}")
     return value
-
-
-def choice(name: str, value: object, known: Sequence[str]) -> str:
-    """Return the argument if it is one of the known texts; else raise ConfigurationError with its name."""
-    if value not in known:
-        hint = did_you_mean(str(value), known)
-        raise ConfigurationError(f"`{name}` must be one of {', '.join(known)}, not {value!r:.60}{hint}")
-    return str(value)
 
 
 def scripted_test(
