@@ -391,7 +391,7 @@ def test_a_turns_state_differences_stand_where_the_evaluator_says(tmp_path: Path
 
 def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, small_rows(), "after")
-    old, now = (read_run(read_run_table(run, tmp_path), run) for run in (base, new))
+    old, now = (read_run(read_run_table(run, tmp_path)) for run in (base, new))
     reader = DetailReader(now, Blocks("shared", lambda name, text: None))
     for at, (before, after) in enumerate(zip(base.rows(), new.rows(), strict=True)):
         shown = reader.read(at, after)

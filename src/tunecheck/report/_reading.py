@@ -81,13 +81,13 @@ class ReportedRun(msgspec.Struct, frozen=True):
         return iter(read if positions is None else [read[position] for position in positions])
 
 
-def read_run(table: RunTable, folder: Run | None) -> ReportedRun:
-    """Read a run's description, metrics and evaluators for a report; `folder` is None for another program's results.
+def read_run(table: RunTable) -> ReportedRun:
+    """Read a run's description, metrics and evaluators for a report, from its folder if it has one.
 
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
-    info = table.info
+    info, folder = table.info, table.opened.run
     if folder is None:
         # Results of another program have no manifest, so one is made from the table.
         data = DatasetEntry(path=info.place)

@@ -33,7 +33,7 @@ from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._index import MOST_ROWS, RowIndex, charts, outcomes_of
 from tunecheck.report._page import REPORT, Blocks, as_data, as_json, compress_text, embed_json, page
 from tunecheck.report._reading import Evaluated, ReportedRun, facts_of, read_run
-from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen, open_run
+from tunecheck.results import PASS_RATE, RunInfo, RunLike, RunTable, State, first_screen
 from tunecheck.runs._store import Run, stopped_text
 from tunecheck.views import text_of
 
@@ -327,12 +327,8 @@ def write_report(
     # A page may compare simulated runs, because it marks them.
     settings = ComparisonSettings(allow_simulated=True, pair_by=pair_by, cluster=cluster, rows=0)
 
-    names = [*others, run]
-    folders = [open_run(name, Path(results_dir)).run for name in names]
-
     # All runs are read together, because the contents of rows leave out the answers of all of them.
-    tables = open_runs(names, Path(results_dir), settings)
-    opened = [read_run(table, folder) for table, folder in zip(tables, folders, strict=True)]
+    opened = [*map(read_run, open_runs([*others, run], Path(results_dir), settings))]
 
     try:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", errors="replace") as file:
