@@ -372,11 +372,9 @@ def _power_on(name: str, passing: Floats, trials: int, margin: float, repeat: in
     # One trial has the variance change / 2; the mean of several trials, that variance by their number.
     variance = change * (1 / trials + 1 / repeat) / 2  # of the difference of a row's two means
 
-    if margin == 0 or not rows:
-        return Power(name, rows, margin, change, measured, 0.0)
-
-    chance = chance_to_show(rows, variance, margin)
-    if chance >= ENOUGH:
+    can_be_met = margin > 0 and rows > 0
+    chance = chance_to_show(rows, variance, margin) if can_be_met else 0.0
+    if chance >= ENOUGH or not can_be_met:
         return Power(name, rows, margin, change, measured, chance)
     pairs_needed, margin_needed = rows_to_show(variance, margin, ENOUGH), margin_to_show(rows, variance, ENOUGH)
     return Power(name, rows, margin, change, measured, chance, pairs_needed, margin_needed)

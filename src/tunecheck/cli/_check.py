@@ -50,7 +50,7 @@ from tunecheck.endpoints._base import SOME_COLUMNS, Completion
 from tunecheck.endpoints._target import read_messages, read_paths
 from tunecheck.pipeline._mapping import bind_evaluator, parse_mapping, read_layers
 from tunecheck.pipeline._scoring import BoundEvaluator, ColumnMissingError, row_kind_reader, value_reader
-from tunecheck.plugins import discover, find
+from tunecheck.plugins import find, load_by_name
 from tunecheck.views import SIMULATED
 
 _MOST_PLACES = 3
@@ -153,7 +153,7 @@ def _endpoint_lines(examination: endpoints.Examination, definition: endpoints.De
 def _check_data(name: str, options: CheckOptions) -> CheckResult:
     """Run plug-ins' data checks on a data set; without any, check only that rows are usable."""
     dataset = datasets.open_dataset(name, limit=options.limit, number_ids=True)
-    checks: list[DataCheck] = [find("data_checks", candidate.name) for candidate in discover("data_checks")]
+    checks: Mapping[str, DataCheck] = load_by_name("data_checks")
 
     if not checks:
         row_count = sum(1 for _ in dataset.rows())
@@ -161,7 +161,7 @@ def _check_data(name: str, options: CheckOptions) -> CheckResult:
         facts: dict[str, JSON] = {"rows": row_count, "problems": sum(map(len, unusable.values())), "findings": []}
         return CheckResult(not unusable, [*lines, f"read {plural(row_count, 'row')}"], facts)
 
-    results = [check(dataset, options) for check in checks]
+    results = [check(dataset, options) for check in checks.values()]
     lines = [line for result in results for line in result.lines]
     facts = {key: value for result in results for key, value in result.facts.items()}
     return CheckResult(all(result.ok for result in results), lines, facts)
