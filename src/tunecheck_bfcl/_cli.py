@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from msgspec import to_builtins
 
@@ -13,7 +13,7 @@ from tunecheck.plugins import Trust, clean, one_of, plural, printable, raise_as,
 from tunecheck.views import console
 
 if TYPE_CHECKING:
-    from tunecheck.episodes import CallMode, ConversationTarget
+    from tunecheck.episodes import ConversationTarget
     from tunecheck_bfcl._decoding import Names
     from tunecheck_bfcl._evaluation import BfclOutcome
     from tunecheck_bfcl._scoring import Scores
@@ -83,20 +83,15 @@ def _names(options: cli.NamesOptions) -> Names:
 
 def _target(options: BfclRunOptions, data: Path | None, trust: Trust) -> ConversationTarget:
     """Return the target that asks the endpoint of --endpoint as the options say."""
-    from tunecheck.cli import load_named
-    from tunecheck.episodes import STEP_LIMIT, ConversationTarget
-    from tunecheck.formats import AUTO
+    from tunecheck.episodes import ConversationTarget
 
     assert options.endpoint is not None
     return ConversationTarget(
-        load_named(options.endpoint, trust),
-        mode=cast("CallMode", options.mode or "tools"),
-        step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
+        cli.load_named(options.endpoint, trust),
         compat="bfcl" if options.compat else None,
-        format=options.format or AUTO,
-        include_input_log=options.include_input_log,
         include_state_log=not options.exclude_state_log,
         data=data,
+        **cast("dict[str, Any]", options.conversation),
     )
 
 
