@@ -109,17 +109,16 @@ def check_token(given: str, token: str, command: str) -> None:
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer only requests that name this machine (else 403); turn every error into a plain text reply."""
-    if not is_of_this_machine(request):
-        response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
-    else:
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            response = web.Response(status=error.status, text=error.text or error.reason)
-        except ConfigurationError as error:
-            response = web.Response(status=409, text=str(error))
-        except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder or a data set holds
-            response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
+    try:
+        if not is_of_this_machine(request):
+            raise web.HTTPForbidden(text=NOT_THIS_MACHINE)
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = web.Response(status=error.status, text=error.text or error.reason)
+    except ConfigurationError as error:
+        response = web.Response(status=409, text=str(error))
+    except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder or a data set holds
+        response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
 
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
