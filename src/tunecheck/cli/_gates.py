@@ -228,8 +228,7 @@ class Gate(msgspec.Struct, frozen=True):
         is_pass_rate = last_word == PASS_RATE
 
         if is_pass_rate and judges and evaluator in judges:
-            corrected, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
-            value = value if corrected is None else corrected
+            value, remark = _corrected_rate(judges[evaluator], value, group=self.group is not None)
 
         met = bool(_OPERATORS[self.operator](value, self.required))
         if not is_pass_rate and not is_cause:
@@ -279,19 +278,20 @@ def _rate_text(rate: float, required: float) -> str:
     return next(on_same_side, texts[0])
 
 
-def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float | None, str]:
-    """Return a judge's pass rate corrected for its errors (None if it cannot be), and a remark on that.
+def _corrected_rate(judge: Correction, rate: float, *, group: bool) -> tuple[float, str]:
+    """Return a judge's pass rate corrected for its errors, and a remark on that.
 
-    `rate` is the rate of its verdicts, for the remark. The rate of a `group` of rows is not corrected.
+    `rate` is the rate of its verdicts, which is returned if it cannot be corrected. The rate of a `group` of rows is
+    not corrected.
     """
     corrected = judge.corrected
     if corrected is None:
-        return None, judge.remark or "uncalibrated judge"
+        return rate, judge.remark or "uncalibrated judge"
     if group:
-        return None, "not corrected for the judge's errors: only rates over all rows are corrected"
+        return rate, "not corrected for the judge's errors: only rates over all rows are corrected"
 
     if corrected.value is None:
-        return None, corrected.remark or "cannot be corrected for the judge's errors"
+        return rate, corrected.remark or "cannot be corrected for the judge's errors"
 
     remark = f"corrected for the judge's errors with {judge.labels:,} labels"
     if corrected.low is not None:
