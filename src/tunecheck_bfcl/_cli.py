@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from tunecheck import ConfigurationError, cli
 from tunecheck.plugins import Trust, clean, one_of, plural, printable, raise_as, write_file
-from tunecheck.views import console
+from tunecheck.views import Table, View, console, print_view
 
 if TYPE_CHECKING:
     from tunecheck.episodes import ConversationTarget
@@ -116,7 +116,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     else:
         files = [f"bfcl/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl"]
         model = f" · {clean(outcome.model)}"
-        cli.print_run(result, "row", lambda: _print_table(scores, "\n", _MOST_CATEGORIES), files, model)
+        cli.print_run(result, "row", lambda: _print_table(scores, _MOST_CATEGORIES), files, model)
     return cli.FAILED if failed else cli.DONE
 
 
@@ -158,24 +158,14 @@ _MOST_CATEGORIES = 10
 """The most categories in the table after a run. If there are more, the table has only the leaderboard's figures."""
 
 
-def _print_table(scores: Scores, above: str = "", most: int = 1_000) -> None:
+def _print_table(scores: Scores, most: int = 1_000) -> None:
     """Print a table with a column for each model.
 
-    `above` is printed before the table. With more than `most` categories, the table has only the leaderboard's figures
-    and a line that names the file with all results.
+    With more than `most` categories, the table has only the leaderboard's figures and a line that names the file with
+    all results.
     """
-    from rich.table import Table
-
-    print(above, end="")
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for name in scores.models:
-        table.add_column(clean(name, 60), justify="right")
-
-    for line in scores.table_lines(most):
-        table.add_row(*line)
-    console(sys.stdout).print(table)
+    heads = ["", *(clean(name, 60) for name in scores.models)]
+    print_view(View("bfcl", [Table(heads, [*scores.table_lines(most)])]), console(sys.stdout))
 
 
 class ShowOptions(cli.CommandOptions):
