@@ -185,11 +185,6 @@ _TEMPERATURES = {
 
 _EXACT_FACTORS = tuple(map(Fraction, (100, 10**3, 10**6, 10**9, 60, 3600, 24, 1440, 86400)))
 """Exact factors between bare numbers: percent, thousands, and units of time."""
-_UNIT_FACTORS = tuple(
-    map(Fraction, ("1.609344", "3.280839895", "2.2046226218", "2.54", "30.48", "3.785411784", "28.349523125"))
-)
-"""Kilometres per mile, feet per metre, pounds per kilo, centimetres per inch and foot, litres per gallon, and grams per
-ounce."""
 _ROUNDED = Fraction(5, 1000)  # relative: people round converted quantities
 _FLOAT = Fraction(1, 10**9)  # relative: what float arithmetic changes
 
@@ -269,8 +264,7 @@ def _spelled_number(text: str) -> tuple[int, str] | None:
 def same_quantity(expected: float | str, actual: float | str) -> bool:
     """Return whether one value is a conversion of the other: other unit, percent (×100), thousands, `10k`, `1,000`.
 
-    Bare numbers count as converted if their ratio is a common factor: exactly for round factors, within half a percent
-    for physical units. They also count if one is the other in degrees Fahrenheit, within half a degree.
+    Two bare numbers count as converted if their ratio is one of percent, thousands, or units of time.
     """
     actual_quantities = [*_quantities(actual)]
     return any(_is_conversion(one, other) for one in _quantities(expected) for other in actual_quantities)
@@ -366,17 +360,15 @@ def _in_base_units(quantity: _Quantity, factors: dict[str, Fraction]) -> list[Fr
 
 
 def _is_bare_conversion(one: Fraction, other: Fraction) -> bool:
-    """Return whether one number could be a conversion of the other: by a factor such as 1,000 or 2.54, or °C to °F."""
-    if _is_equal(one, other) or _is_celsius_and_fahrenheit(one, other):
+    """Return whether one number could be a conversion of the other: by a factor such as 100 or 1,000."""
+    if _is_equal(one, other):
         return True
     # No factor leads from or to 0, or changes the sign.
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
 
     less, more = sorted((abs(one), abs(other)))
-    return any(_is_equal(less * factor, more) for factor in _EXACT_FACTORS) or any(
-        _is_close(less * factor, more) for factor in _UNIT_FACTORS
-    )
+    return any(_is_equal(less * factor, more) for factor in _EXACT_FACTORS)
 
 
 def _is_close(one: Fraction, other: Fraction) -> bool:
