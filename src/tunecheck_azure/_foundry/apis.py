@@ -131,11 +131,10 @@ class FoundryUpload(AzureUpload[str]):
 
         for candidate in range(version, version + _MOST_VERSIONS):
             url = self._url(f"{self._result_path(candidate)}/startPendingUpload")
-            try:
-                return candidate, self._service.json(_RESERVE, "POST", url, body)
-            except UploadError as error:
-                if error.status != 409:  # 409: an earlier attempt registered that version, and the reply was lost
-                    raise
+            # 409: an earlier attempt registered that version, and the reply was lost.
+            reply = self._service.json_unless(409, _RESERVE, "POST", url, body)
+            if reply is not None:
+                return candidate, reply
 
         reason = f"{_MOST_VERSIONS} versions from {version} on exist; check in Foundry who registered them"
         raise UploadError(_RESERVE, reason, status=409)
@@ -312,11 +311,8 @@ class EvalsUpload(AzureUpload[str]):
 
     def _delete_run(self) -> None:
         """Delete the run because its results have changed, and forget it in the record."""
-        try:
-            self._service.json(UploadStep("delete the run's earlier results"), "DELETE", self._run_url)
-        except UploadError as error:
-            if error.status != 404:  # 404: an earlier attempt deleted the run, and the reply was lost
-                raise
+        # 404: an earlier attempt deleted the run, and the reply was lost.
+        self._service.json_unless(404, UploadStep("delete the run's earlier results"), "DELETE", self._run_url)
 
         # Without `result_id`, the new rows are sent: the dataset has those of the deleted run.
         self._known.run_id = self._known.result_id = None
@@ -533,11 +529,8 @@ class HubUpload(AzureUpload[HubProject]):
             "dataPath": {"dataStoreName": store, "relativePath": prefix + artifact.name},
         }
 
-        try:
-            self._service.json(step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
-        except UploadError as error:
-            if error.status != 409:  # 409: an earlier attempt registered it, and the reply was lost
-                raise
+        # 409: an earlier attempt registered it, and the reply was lost.
+        self._service.json_unless(409, step, "POST", self._tracking_url("artifact/v2.0", "artifacts/register"), body)
 
     # -- figures
 

@@ -164,10 +164,21 @@ class AzureService:
         Raises:
             UploadError: the service refused with another status, or did not reply.
         """
+        reply = self.json_unless(404, step, "GET", url)
+        return None if reply is None else reply.body
+
+    def json_unless(
+        self, status: int, step: UploadStep, method: str, url: str, body: JSON = None
+    ) -> ServiceReply | None:
+        """Send JSON and read the reply as `json` does, but return None if the service refuses with this status.
+
+        Raises:
+            UploadError: the step failed otherwise.
+        """
         try:
-            return self.json(step, "GET", url).body
+            return self.json(step, method, url, body)
         except UploadError as error:
-            if error.status != 404:
+            if error.status != status:
                 raise
             return None
 
