@@ -81,7 +81,7 @@ def test_tokens_are_counted_as_cl100k_counts_them() -> None:
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no tokenizer 'cl100k'; did you mean 'cl100k_base'"):
+    with pytest.raises(ConfigurationError, match="tokenizer: 'cl100k' is unknown; did you mean 'cl100k_base'"):
         load_tokenizer("cl100k")
 
 
