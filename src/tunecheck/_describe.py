@@ -201,8 +201,9 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
 def _fitting(value: object, fits: Callable[[object], bool]) -> list[object]:
     """Return a list with one item, the value without the parts that do not fit; an empty list if the rest does not fit.
 
-    `fits` tells whether a value fits as a whole. It tests each item of a list as a list of one item, and each entry of
-    a mapping as a mapping of one entry. So {"tags": {"a": "x", "b": 5}} gives [{"tags": {"a": "x"}}] for texts.
+    `fits` tells whether a value fits as a whole. This function passes it each part inside its containers, without their
+    other parts: for {"tags": {"a": "x", "b": 5}}, the parts {"tags": {"a": "x"}} and {"tags": {"b": 5}}. If only texts
+    fit, the result is [{"tags": {"a": "x"}}].
     """
     if fits(value):
         return [value]

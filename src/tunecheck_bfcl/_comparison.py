@@ -57,9 +57,9 @@ def paired_weighted(
     """Return the weighted sum of the parts' means in both runs, and the difference of the sums.
 
     Intervals use Student's t and the standard error of stratified samples (Cochran, "Sampling Techniques", 1977,
-    section 5.3). With clusters, which may span several parts, the standard error is computed from the clusters'
-    contributions to the figure, as in `RowGroups.mean_error`. The test flips the signs of the contributions of rows or
-    clusters to the difference.
+    section 5.3). Clusters may span several parts. With clusters, the standard error comes from the sum of the rows'
+    contributions in each cluster, as in `RowGroups.mean_error`. The test flips the sign of each row's contribution to
+    the difference, or of each cluster's sum.
 
     Args:
         base: the base run's score of each row.

@@ -247,7 +247,7 @@ class SessionState:
         state.note(event, before, **entry, ms=outcome.latency_ms, **more)
 
     def _keep_replies(self, state: TestState) -> None:
-        """Store all replies since the test's callback began; later calls change nothing."""
+        """Store all replies since the test's callback began, unless they are stored already or it has no callback."""
         if state.registered_at is not None:
             state.since_question = self._replies[state.registered_at :]
             state.registered_at = None

@@ -347,11 +347,11 @@ class Power(Result, frozen=True):
 
 
 def pass_rates(pair: RunPair) -> dict[str, Floats]:
-    """Return the pass rates among the gated metrics and slices by name: the base's value on each paired row."""
+    """Return the base's value on each paired row for every gated pass rate, by the name of its metric or slice."""
     # The new run may have no metrics yet, so the base stands for both.
     metrics, _ = choose_metrics(pair.base, pair.base, pair.settings.named)
     values = {metric.name: pair.sides(metric.key) for metric in metrics if metric.tested}
-    # `passes` names the pass/fail column of a metric. A pass rate is its own.
+    # `passes` names a metric's pass/fail column. For a pass rate, it is the metric's own column.
     return {name: sides.base for name, sides in values.items() if sides.metric.passes == sides.metric.name}
 
 

@@ -201,7 +201,7 @@ def _texts_of(value: JSON) -> list[str]:
         for holder in level:
             if isinstance(holder, dict):
                 texts.extend(holder)
-            # A call for each text and number would take most of the time.
+            # Items are handled inline: a function call for each text and number would take most of the time.
             for item in holder.values() if isinstance(holder, dict) else holder:
                 if isinstance(item, str):
                     texts.append(item)

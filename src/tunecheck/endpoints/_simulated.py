@@ -92,7 +92,7 @@ class SimulatedEndpoint(Endpoint):
         """Check the definition; without rates, use those of default_simulated.yaml.
 
         Raises:
-            ConfigurationError: a key or the name of a mistake is unknown, or a value or a rate is wrong.
+            ConfigurationError: the definition has an unknown key, a wrong value, an unknown mistake or wrong rates.
         """
         config = definition.read(SimulatedConfig)
         self.name = definition.name
@@ -231,10 +231,11 @@ def first_accepted_answer(values: Mapping[str, JSON], tools: Tools) -> JSON:
     """Return the ground truth of a row; for a question of BFCL, which lists accepted values, the first accepted answer.
 
     The column `check` marks these questions. If it is `irrelevance`, the answer has no call. If it is `relevance`, the
-    answer calls the first function. `tools` define the functions.
+    answer calls the first function. Other calls have the first accepted value of each argument that a right call must
+    have. `tools` define the functions.
     """
     check, truth = values.get("check"), values.get("ground_truth")
-    # Other data may have a column `check`, too, but not with a ground truth of these forms.
+    # The form of the ground truth is tested, too, because other data may also have a column `check`.
     if check == "irrelevance" and not truth:
         return _NO_CALL
 

@@ -173,13 +173,13 @@ class Front(msgspec.Struct, frozen=True):
         return text
 
     def from_environment(self, value: JSON, path: ValuePath, redactor: Redactor | None = None) -> JSON:
-        """Return the value with each text that is only `${env:NAME}` replaced by the value of the variable.
+        """Return the value with each text that is only a reference replaced by the value of the variable.
 
-        Other texts stay unchanged. `path` is the value's place in the front matter. The redactor, if there is one,
-        masks the inserted values from now on.
+        References are `${env:NAME}` and `${env:NAME:plain}`. Other texts stay unchanged. `path` is the value's place in
+        the front matter. The redactor, if there is one, masks the values of references without `:plain` from now on.
 
         Raises:
-            PromptError: a variable is not set; the message names `path`.
+            PromptError: a variable is empty or not set, or its name is invalid; the message names the text's place.
         """
 
         def filled(text: str, text_path: ValuePath) -> str:

@@ -77,10 +77,10 @@ class LabelCounts(Result, frozen=True):
 
     @property
     def gain(self) -> float:
-        """Youden's index, sensitivity + specificity − 1: the judge shows a true difference multiplied by it.
+        """Youden's index: sensitivity + specificity − 1.
 
-        Example: a judge that passes 90% of good rows and 20% of bad ones has a gain of 0.7. A true difference of 10
-        points shows as 7 points.
+        In the judge's verdicts, a true difference appears multiplied by this index. Example: a judge that passes 90% of
+        good rows and 20% of bad ones has a gain of 0.7. A true difference of 10 points shows as 7 points.
         """
         return (self.sensitivity().value or 0.0) - (self.false_passes().value or 0.0)
 

@@ -280,6 +280,7 @@ class MirrorFolder:
 
     Raises:
         ConfigurationError: The address is wrong, or the environment names no account or an endpoint without https.
+        RunError: The folder cannot be made.
     """
 
     def __init__(self, folder: Path, address: str) -> None:

@@ -233,9 +233,9 @@ def _as_text_parameter(schema: JSON, language: bfcl.Language, hints: Hints) -> J
 def to_tools(documents: Sequence[Document], hints: Hints = OWN_HINTS) -> list[JSON]:
     """Return documents as OpenAI tools `{"type": "function", "function": {…}}`, in the same order.
 
-    Types are converted to those of JSON Schema at every level up to `MAX_DEPTH`. A float property becomes a `number`
-    with `format: float` and an addition to the description, which is in `hints`. Other keys of a document, such as
-    `response`, are kept. Dots in names become underscores.
+    Types are converted to those of JSON Schema at every level up to `MAX_DEPTH`. A property of type `float` becomes a
+    `number` with `format: float`, and a note from `hints` is appended to its description. Other keys of a document,
+    such as `response`, are kept. Dots in names become underscores.
     """
     tools: list[JSON] = []
     for document in documents:

@@ -374,8 +374,8 @@ def _count_items(expected: dict[str, JSON], items: list[tuple[str, JSON]]) -> tu
     """Count the expected items in the reply, those with the right quantity, and the unexpected items.
 
     A listed item counts as the longest expected name that its own name contains: if milk and oat milk are expected,
-    "oat milk, 1 l" is oat milk. The quantities of an item add up; with one that is no number or beyond 1e9, the sum
-    is NaN.
+    "oat milk, 1 l" is oat milk. The quantities of an item add up. If a quantity is not a number, or is beyond ±1e9,
+    the sum is NaN.
     """
     amounts: dict[str, float] = {}
     extra = 0
