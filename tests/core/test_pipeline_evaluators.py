@@ -292,7 +292,7 @@ def test_a_value_that_holds_itself_costs_its_key(tmp_path: Path) -> None:
 
 def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], evaluators={"e": lambda response: coroutine(response)})
-    assert "define it with `async def`" in column(result, "error.e")[0]["message"]
+    assert "write `return await …` in an `async def`" in column(result, "error.e")[0]["message"]
 
 
 class Unprintable(Exception):

@@ -542,5 +542,4 @@ def _ranking_table(selection: results.Selection) -> Table:
         return Table([units, _name(selection.metric), ""], rows, "lrl")
 
     heads: list[Cell] = [units, _name(selection.metric), f"from the best other ({100 * selection.confidence:.3g}%)", ""]
-    below = "An interval that begins at ±0.0 shows the best run; one that ends at ±0.0, a run that is not the best."
-    return Table(heads, rows, "lrrl", below=Words(below, "dim"))
+    return Table(heads, rows, "lrrl")

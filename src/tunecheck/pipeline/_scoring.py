@@ -519,7 +519,7 @@ def _check_number(result: object) -> object:
     """
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("the evaluator returned a coroutine, not a result: define it with `async def`")
+        raise TypeError("the evaluator returned a coroutine, not a result: write `return await …` in an `async def`")
 
     # Numbers of NumPy and tensors have `tolist`. A NaN becomes None in plain data.
     may_be_number = isinstance(result, (int, float)) or hasattr(result, "tolist")
