@@ -276,6 +276,6 @@ def user_folder() -> Path:
         return Path(given).absolute()
     folder = user_config_path("tunecheck", appauthor=False, roaming=True)
 
-    if not folder.is_absolute():  # a user without an entry, as in some containers
+    if not folder.is_absolute():  # a user whom the system's list of users lacks, as in some containers
         raise OSError(0, "the user has no home folder: set the environment variable TUNECHECK_CONFIG_DIR to a folder")
     return folder

@@ -2,8 +2,8 @@
 
 Python cannot end a thread. So user code that hangs must not hold a thread or an event loop that others need:
 
-* A sync function runs in `Threads`. After its time limit, the call is abandoned, and a new thread takes the place of
-  its thread. After 32 abandoned calls, no further calls are made.
+* A sync function runs in `Threads`. After its time limit, the call is abandoned, and a new thread may take the place
+  of its thread. After 32 abandoned calls, no further calls are made.
 * Coroutines share the event loop of a `UserLoop`. If one of them blocks the loop, each call in progress is repeated in
   a loop of its own, so that only the blocking call fails. A function that has blocked five loops is no longer called.
 
@@ -126,11 +126,11 @@ class Threads(ThreadPoolExecutor):
             threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
 
     def _serve(self) -> None:
-        """Make queued calls until the end mark, or until a call that was abandoned returns."""
+        """Make the calls in the queue. End when the queue gives None, or when an abandoned call returns."""
         while (call := self._work.get()) is not None:
             call.run()
             with self._lock:
-                if call.abandoned:  # another thread has this one's place
+                if call.abandoned:  # its place was freed for another thread
                     self.abandoned -= 1
                     return
                 self._idle += 1
@@ -171,7 +171,7 @@ class Threads(ThreadPoolExecutor):
         return call.result()
 
     def _abandon_unless_done(self, call: Call[T]) -> bool:
-        """Abandon a call unless it is done, and give its place to another thread; return True if it was abandoned."""
+        """Abandon a call unless it is done, and free its place for another thread; return True if it was abandoned."""
         with self._lock:
             call.abandoned = not call.done()
             if call.abandoned:

@@ -502,7 +502,7 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
         raise ConfigurationError("--leave-test-set and --no-test-set exclude each other; give only one of them")
 
     if options.leave_test_set is None and not options.no_test_set:
-        advice = "--leave-test-set FILE to remove them from the test set, or --no-test-set if none are test rows"
+        advice = "--leave-test-set FILE to write the test set without them, or --no-test-set if none are test rows"
         raise ConfigurationError(f"the rows of run {run_id} may be test rows; give {advice}")
 
 

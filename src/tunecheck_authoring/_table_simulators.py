@@ -143,7 +143,7 @@ def _answer_call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> 
 
 
 def _table_tool(name: str, content: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a function of a table as an OpenAI tool definition."""
+    """Return the OpenAI tool definition of a function that a table describes."""
     parameters = copy_json(content.get("parameters", {"type": "object", "properties": {}}))
     description = content.get("description", "")
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}

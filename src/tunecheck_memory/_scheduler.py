@@ -313,7 +313,7 @@ class Scheduler:
         return not task.waits_for_callback
 
     def _wait(self, task: Task, wait: Wait) -> _Effects[None]:
-        """Let a test wait, from now on."""
+        """Begin a test's wait: yield the effect, then store the tokens and seconds to wait."""
         tokens = self.to_wait(task, wait)
         yield from self._note(effects.Waiting(task.id, tokens, wait.seconds))
         self.set_waiting(task, tokens, wait.seconds)

@@ -106,7 +106,7 @@ def read_embeddings(reply: JSON, count: int) -> list[Vector]:
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings, but must have {count}, one for each text")
 
-    # The order of entries is not guaranteed: their `index` counts, if they have one.
+    # Entries may come in any order: if an entry has an `index`, this is the number of its text.
     by_index = {position if entry.index is None else entry.index: entry for position, entry in enumerate(data)}
     if by_index.keys() != {*range(count)}:
         raise UnreadableReplyError(f"the `index` values of the embeddings in the reply must be 0 to {count - 1}")

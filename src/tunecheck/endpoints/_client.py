@@ -351,7 +351,8 @@ class Client:
     def _reply_value(self, reply: Reply, call: ServiceCall[A]) -> tuple[JSON, int | None]:
         """Return the JSON or text of a reply, and the number of bytes up to a stream's first token (else None).
 
-        If the call accepts plain text or empty answers, a body that is not JSON is returned as text or as None.
+        If the body is not JSON, return it as text if the call accepts text and the reply is text/plain. Return None if
+        the call accepts empty answers and the reply is no web page.
 
         Raises:
             UnreadableReplyError: the reply is a web page, a broken stream, no JSON, or too large.
@@ -376,7 +377,7 @@ class Client:
             if call.empty_answers:
                 return None, None
 
-            # Only a part is decoded, but more than is shown: a secret that is cut off would not be masked.
+            # Decode more than is shown: a secret that is cut off at the end might not be masked.
             body = self.redactor.line(reply.body[: 1 << 16].decode("utf-8", "replace"), 80)
             excerpt = f"begins with: {body}" if body else "is empty"
             reason = clean(self.redactor.text(str(error)), 100)
@@ -391,7 +392,7 @@ class _LoopState:
         """Start with all counters at 0 and no connection."""
         self.transport, self.limits = transport, limits
 
-        # Start at the configured limit unless it is very high: the user expects the service to accept that many calls.
+        # The user expects the service to accept `most_calls`, so start there, but not above _START_CONCURRENCY.
         self.gate = AdaptiveGate(most_calls, start=_START_CONCURRENCY)
 
         self.refusals = 0

@@ -288,8 +288,8 @@ _PIECE, _OVERLAP = 1 << 18, 1 << 16
 def _mask(text: str, forms: Collection[str]) -> str:
     """Replace each secret in a text by a mask. Overlapping secrets are removed completely.
 
-    `forms` are the secrets in lower case, and their other forms such as base64. A text without secrets is returned as
-    the same object.
+    `forms` are the secrets and their other forms, such as base64, all in lower case. A text without secrets is returned
+    as the same object.
     """
     # Pieces of a long text overlap, so that a secret at the end of one is found in the next.
     spans = [
@@ -311,8 +311,9 @@ def _mask(text: str, forms: Collection[str]) -> str:
 def _find_spans(text: str, forms: Collection[str], layers: int = _MOST_LAYERS) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each secret, or part of one, in a text, also behind escapes or invisible characters.
 
-    `forms` are the secrets in lower case, and their other forms. The function calls itself for the text without one
-    layer of escapes: a secret in JSON in a URL has two. `layers` is the number that may still be removed.
+    `forms` are the secrets and their other forms, such as base64, all in lower case. If the text has escapes, it is
+    searched again without one layer of them: a secret in JSON in a URL has two layers. `layers` is the number that may
+    still be removed.
     """
     lower = _same_length_lower(text)
     for form in forms:

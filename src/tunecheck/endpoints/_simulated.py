@@ -271,7 +271,7 @@ def _first_accepted(options: Mapping[str, JSON], required: set[str]) -> dict[str
     arguments: dict[str, JSON] = {}
     for name, values in options.items():
         non_empty = [value for value in values if value != ""] if isinstance(values, list) else values
-        # BFCL marks some required parameters as optional, too. These get a value if there is one.
+        # BFCL allows some required parameters to be left out. They still get the first accepted value, if any.
         if not may_be_left_out(values) or (name in required and non_empty):
             arguments[name] = first_value(non_empty)
     return arguments
@@ -598,9 +598,9 @@ def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | Non
 
     The first rule that fits the absolute value applies:
 
-        below 1                           times 100         0.05 becomes 5
-        from 1000                         divided by 1000   250000 becomes 250
-        from 10; floats and rates from 1  divided by 100    30 becomes 0.3
+        below 1                             times 100         0.05 becomes 5
+        from 1000                           divided by 1000   250000 becomes 250
+        from 10 (floats and rates: from 1)  divided by 100    30 becomes 0.3
 
     Return None for other values, for 0, for numbers beyond 10**15, and for integers below ten (probably counts) unless
     they are rates.

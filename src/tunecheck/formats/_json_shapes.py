@@ -650,9 +650,10 @@ def is_definition(parameters: object) -> bool:
 
 
 def offered_calls(value: object, collector: CallCollector, read_text: ReadText) -> _Calls:
-    """Return the calls in a value if each part of the value is a call of a known tool, else an empty list.
+    """Return the calls in a value if all of them are of known tools, else an empty list.
 
-    If the tools are `f` and `g`, these values are calls:
+    Texts and lists must contain nothing else. Objects may have any other keys beside a name and arguments, and keys
+    with texts beside a key such as `functions`. If the tools are `f` and `g`, these values are calls:
 
         {"function": "f", "args": {"a": 1}}            name and arguments under other keys
         {"f": {"a": 1}, "g": {}}                       arguments under the names of tools

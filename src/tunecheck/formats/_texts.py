@@ -110,10 +110,11 @@ class TextReader(msgspec.Struct, frozen=True):
         return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
 
     def _take_text(self, text: str, collector: CallCollector) -> bool:
-        """Collect the reasoning, the calls and the rest of a text. Return False if there is neither a call nor a mark.
+        """Collect the reasoning, the calls and the rest of a text. Return True if there is a call or a mark of a call.
 
         Raises:
-            UnreadableError: a call cannot be read, is cut off or stands inside reasoning, or the text is too long.
+            UnreadableError: a call cannot be read or is cut off, reasoning that does not end contains the only calls,
+                or a text with a call is too long.
         """
         marks = self._marks
         # A text that is too long is not read, which is a problem only if the text seems to contain a call.
@@ -131,7 +132,7 @@ class TextReader(msgspec.Struct, frozen=True):
 
         if collector.open_thought and not collector.calls:
             _refuse_thought_calls(collector, marks)
-        # The last call may be cut off, even without a mark. After calls, it can only begin in the text outside them.
+        # A cut-off call after a mark was refused above. Known tools need no mark: search the text outside read calls.
         if collector.gated:
             _refuse_cut_off("\n".join(collector.texts[thoughts_end:]) if collector.calls else body, collector)
         return has_calls

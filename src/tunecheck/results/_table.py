@@ -291,7 +291,7 @@ class OpenedRun(msgspec.Struct, frozen=True):
     @property
     def run(self) -> Run | None:
         """The run folder; None for other programs' results and for rows in memory."""
-        # The rows of a run that has not started have this source, too, but no folder.
+        # A run that has not started has the source "run", too, but no folder: its place is "memory".
         info = self.info
         return Run(Path(info.place)) if info.source == "run" and info.place != "memory" else None
 

@@ -181,7 +181,7 @@ def resume_manifest(run_id: str, before: RunFile, now: RunFile, target: Target |
 
 
 def _changes(before: RunFile, now: RunFile) -> list[str]:
-    """Return in words each change that prevents a run from being finished in its own folder; empty if there is none.
+    """Return, in words, each change because of which a run cannot be resumed in its folder; empty if there is none.
 
     For example `the data val.jsonl has changed` and `evaluator 'match' has other code`.
     """
@@ -195,7 +195,7 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
     changes += _changed_target(before.target or {}, now.target or {})
     changes += _changed_evaluators(before.evaluators, now.evaluators)
 
-    # The mapping of an evaluator that is gone is no second change.
+    # A missing evaluator is listed already, so its mapping is not.
     for name in sorted({*before.mapping, *now.mapping}):
         old, new = before.mapping.get(name), now.mapping.get(name)
         if old != new and (name in now.evaluators or name == "target"):

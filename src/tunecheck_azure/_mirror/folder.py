@@ -155,7 +155,7 @@ class BlobStore:
 
     @contextlib.contextmanager
     def _errors_of(self, name: str, problem: str) -> Iterator[None]:
-        """Turn errors of the storage into RunErrors, which name the `problem`, without the address's signature."""
+        """Turn storage errors into RunErrors with the `name` and the `problem`, without the address's signature."""
         try:
             yield
         except (azure_errors.AzureError, OSError) as error:

@@ -113,7 +113,7 @@ def _value(node: ast.expr | None, known: Mapping[str, object]) -> object:
             return "".join(cast("list[str]", [_value(left, known), _value(right, known)]))
         case ast.expr():
             return cast("object", ast.literal_eval(node))
-    raise ValueError("a dict contains `**`, which is not a literal")  # the only node without an expression
+    raise ValueError("a dict contains `**`, which is not a literal")  # the key of `**` is None
 
 
 def read_long_context(copy: BfclFiles) -> Mapping[str, JSON]:
