@@ -21,7 +21,7 @@ _COMMANDS = {
     "score": ("tunecheck.cli._evaluate.command:score", "Judge a finished run's answers with other evaluators."),
     "runs": ("tunecheck.cli._runs:runs", "List, show, verify or remove runs."),
     "plugins": ("tunecheck.cli._workspace:plugins", "List plug-ins and their extensions."),
-    "trust": ("tunecheck.cli._workspace:trust", "Approve files that data or other people's runs name."),
+    "trust": ("tunecheck.cli._workspace:trust", "Approve files to which data or other people's runs refer."),
     "endpoints list": ("tunecheck.cli._workspace:list_endpoints", "List the workspace's endpoints."),
     "datasets convert": ("tunecheck.cli._workspace:convert", "Convert training files and evals to a data set."),
     "judge calibrate": ("tunecheck.cli._judge:calibrate", "Measure agreement between a judge and human labels."),

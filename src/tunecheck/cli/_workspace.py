@@ -152,7 +152,7 @@ class RememberOptions(CommandOptions):
 
 @command(RememberOptions)
 def trust(options: RememberOptions, invocation: Invocation) -> int:
-    """Approve files that data or other people's runs name, until their content changes.
+    """Approve files to which data or other people's runs refer, until their content changes.
 
     Approvals are files in your configuration folder; remove one to withdraw it.
     """

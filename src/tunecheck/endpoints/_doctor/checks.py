@@ -262,7 +262,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
         (each for each in thoughtful if str(each.completion.reasoning) in (each.completion.raw_text or "")), None
     )
     if leaked is not None:
-        advice = f"{answers.serving.advice('reasoning')}; Tunecheck's results are right: it separates reasoning itself"
+        advice = f"{answers.serving.advice('reasoning')}. Tunecheck removes the reasoning itself: its results are right"
         return Diagnosis("fail", f"an answer's text contains reasoning: {clean(leaked.raw_text, 120)}", advice)
 
     whole = (answer for answer in thoughtful if not answer.ended_by_length)
