@@ -112,7 +112,7 @@ def test_coroutines_that_block_again_and_again_are_no_longer_called(tmp_path: Pa
         errors(result, "e")[4]["message"]
         == "evaluator 'e': the call took longer than its time limit of 0.05 s: make it faster, or raise the limit"
     )
-    told = "evaluator 'e': no further call is made, because 5 earlier calls still block the event loop: "
+    told = "evaluator 'e': no further call is made, because 5 earlier calls blocked the event loop: "
     assert errors(result, "e")[5]["message"] == told + "use await for blocking work"
     assert metrics_of(result)["f.scored_count"] == 30
 

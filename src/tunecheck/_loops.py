@@ -345,7 +345,7 @@ async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None
 # -- event loops
 
 _MOST_BLOCKED = 5
-"""Number of event loops that one function may block forever before it is no longer called."""
+"""Number of event loops that one function may block, perhaps forever, before it is no longer called."""
 
 _PATIENCE_S = 5.0
 """A loop that does not respond within this many seconds counts as blocked; others respond at once."""
@@ -637,10 +637,10 @@ class UserLoop:
         """Refuse a further call of the function with this name if it has blocked event loops too often.
 
         Raises:
-            LateError: five earlier calls still block.
+            LateError: five earlier calls have blocked a loop, whether or not they have ended since.
         """
         if self._blocked[name] >= _MOST_BLOCKED:
-            blocking_calls = f"{_MOST_BLOCKED} earlier calls still block the event loop"
+            blocking_calls = f"{_MOST_BLOCKED} earlier calls blocked the event loop"
             raise LateError(f"no further call is made, because {blocking_calls}: use await for blocking work")
 
     async def close(self) -> None:

@@ -157,7 +157,7 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
 
 
 def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) -> None:
-    """Serve the review of the findings in a browser until Ctrl-C. Findings only worth a look need --all.
+    """Serve the review of the findings in a browser until Ctrl-C; with --all, also of those only worth a look.
 
     Raises:
         ConfigurationError: --limit is given, but the review writes all rows.

@@ -237,11 +237,12 @@ def conversation_turns(conversation: object, inputs: Collection[str]) -> list[di
 
     `inputs` are the names of the evaluator's parameters, and a turn has no others.
 
-    The `context` of a turn is a text with the contexts of the conversation, the question and the answer, such as
-    "{'response_context': {…}}". The `ground_truth` is read from the answer. A question without an answer is dropped.
+    The `context` of a turn is a dict as text, such as "{'response_context': {…}}". It has the context of the
+    conversation, that of the question if `query` is an input, and that of the answer if `response` is one; empty ones
+    are left out. The `ground_truth` is read from the answer. A question without an answer is dropped.
 
     Raises:
-        ValueError: the conversation is not `{"messages": [{"role", "content"}, …]}`.
+        ValueError: the conversation is neither a list of messages (dicts) nor a dict with such a list as `messages`.
     """
     messages = conversation.get("messages") if isinstance(conversation, Mapping) else conversation
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):

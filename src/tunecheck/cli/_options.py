@@ -296,7 +296,7 @@ class CommandOptions:
         return {name: value for name, value in values.items() if is_given(value)}
 
     def recorded(self) -> dict[str, JSON]:
-        """Return the options that a run's manifest keeps for `--resume`."""
+        """Return the options with a value, also a default one, that a run's manifest keeps for `--resume`."""
         described = option_fields(type(self))
         return {name: value for name, value in self.given().items() if described[name].recorded}
 

@@ -107,13 +107,13 @@ VerdictsByPair = dict[int, tuple[RecordedVerdict, Sequence[str]]]
 
 
 def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, Changes]) -> dict[str, VerdictsByPair]:
-    """Return one run's verdicts on the listed pairs, by metric; `items` has the run's item of each pair.
+    """Return one run's verdicts on the listed pairs, by metric; `items[pair]` is the pair's item in this run.
 
     The run's rows are read in one pass.
     """
     wanted: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)  # metrics and pairs by the row's number
     for name, change in changes.items():
-        # A pair is an item; the file has a row for each of its trials.
+        # An item with several trials has a row for each; `_row_of_item` chooses one. Else both numbers are equal.
         row_of = _row_of_item(table, change.sides.metric.passes)
         for pair in chain(*change.pairs.values()):
             # Several metrics may list the same row, which is read once for all of them.

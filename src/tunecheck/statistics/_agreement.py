@@ -267,7 +267,7 @@ def _best_cut(labels: Flags, values: Floats) -> float:
     right = numpy.count_nonzero(passed == labels, axis=1) / len(labels)
     chance = passed.mean(axis=1) * labels.mean() + (1 - passed.mean(axis=1)) * (1 - labels.mean())
 
-    # Labels and verdicts of one class have a chance agreement of 1 and no kappa; such a cut counts as 0.
+    # If people and the cut both pass all rows, or none, chance agreement is 1 and kappa undefined: it counts as 0.
     kappas = numpy.where(chance < 1, (right - chance) / numpy.maximum(1 - chance, 1e-12), 0.0)
     # Kappas that differ by rounding errors are equal.
     best = numpy.flatnonzero(kappas >= kappas.max() - 1e-12)

@@ -364,11 +364,11 @@ class JudgedRows(msgspec.Struct, frozen=True):
         return numpy.where(informative, score**2 / numpy.where(informative, information, 1.0), 0.0)
 
     def _rates(self, share: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the judge's maximum likelihood sensitivity and false passes under each share, and a slope.
+        """Return the judge's likeliest sensitivity and false passes for each share of rows that people would pass.
 
-        The slope is the derivative of the verdicts' log likelihood by the judge's pass rate. Given the pass rate, each
-        of the two rates is the root of a quadratic. The pass rate that follows from both falls as the given one rises,
-        so bisection finds the point at which they are equal.
+        The third array is a slope: the derivative of the verdicts' log likelihood by the judge's pass rate. An assumed
+        pass rate gives the slope, the slope gives the two rates (`_likeliest_rate`), and the two rates give a new pass
+        rate. If the assumed pass rate rises, the new one falls. So bisection finds where both are equal.
         """
         # All shares are bisected at the same time.
         low, high = numpy.zeros_like(share), numpy.ones_like(share)

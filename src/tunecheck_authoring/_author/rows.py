@@ -240,8 +240,8 @@ class VariantBuilder(msgspec.Struct):
     def missing_parameter(self, draft: Draft) -> Draft | None:
         """Return the draft with a value left out of a request, which the user gives in the next turn.
 
-        Until then, only reading calls are allowed. Return None if no turn with one call has a value that only the user
-        knows.
+        Until then, only reading calls are allowed. The turn has one call, and the agent cannot know the value from
+        elsewhere. It belongs to a required parameter and is no boolean. Return None if there is no such value.
         """
         places = [
             (place, name)

@@ -434,6 +434,7 @@ class Places:
         """Build one pattern that finds all names."""
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
         self.last = len(unique) - 1
+        """The number of the destination."""
         self._numbers = {name: number for number, name in enumerate(unique)}
 
         # The longest name first, or "Mill" would hide "Mill Street".
@@ -557,7 +558,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 
     If no move is complete, one is combined from incomplete moves and facts. `route` is the route so far.
     """
-    # A remark in brackets, "(a total of 7 km)", must not end the sentence like other asides.
+    # An aside cuts off the rest of its sentence. One in brackets, "(a total of 7 km)", is removed, so the rest stays.
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
     placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
 
@@ -570,12 +571,13 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 
     reached = {goal for _, goal in legs}
     for each in incomplete:
-        # A direction without distance is a leg only if no complete leg leads to its place. The complete legs decide
-        # where the step ends, so they come last.
+        # "Head north to the Mill" has no distance. It becomes a leg if no complete leg leads to the Mill. It comes
+        # first, because the complete legs decide where the step ends.
         if each.move.eighths is not None and each.moving and each.goal is not None and each.goal not in reached:
             legs.insert(0, (each.move, each.goal))
 
-    # "Go 2 km east to the Chapel, and the Library is 3 km north of the Chapel" ends at the Library.
+    # If no leg leads to the destination, its position may be the last leg, measured from the place of the leg before:
+    # "Go 2 km east to the Chapel, and the Library is 3 km north of the Chapel".
     if places.last not in reached:
         last_reached = legs[-1][1]
         for each in facts if last_reached is not None else ():
