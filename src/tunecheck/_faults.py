@@ -295,7 +295,7 @@ def cut(text: str, most: int) -> str:
 
 
 def _calls(calls: Sequence[str]) -> str:
-    """Return calls separated by commas; after five, only how many more there are."""
+    """Return the first five calls, separated by commas, and the number of the others."""
     text = ", ".join(calls[:_MOST_CHOICES])
     return f"{text} and {len(calls) - _MOST_CHOICES} more" if len(calls) > _MOST_CHOICES else text
 

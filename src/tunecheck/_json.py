@@ -490,7 +490,7 @@ def parse_path(text: str) -> ValuePath:
 def find_value(value: object, path: ValuePath) -> JSON | Missing:
     """Return the value at the end of a path, or MISSING.
 
-    Keys may contain dots, as in flattened tables: if `meta` has no `id`, the key `meta.id` is tried.
+    The table may be flattened: if the path `meta`, `id` leads to no value, the key `meta.id` is tried.
     """
     if len(path) < 2:  # most paths are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON

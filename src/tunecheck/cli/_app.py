@@ -157,7 +157,7 @@ def _run_with_safe_streams(invocation: Invocation, make: _MakeCommand, arguments
     """Make and run a command with safe output streams, and return its exit code.
 
     Output never fails on characters that the terminal lacks, and never contains a CI system's log commands. Without
-    `arguments`, the process keeps these streams, because threads and finalizers may print after the command.
+    `arguments`, the streams stay safe after the command, too: threads and finalizers may still print then.
     """
     words = sys.argv[1:] if arguments is None else arguments
     invocation.debug = "--debug" in words

@@ -173,12 +173,13 @@ def measure(
     # Figures without a test need only a rough interval.
     paired = compare_pairs(sides, both, settings, draws=RESAMPLES if chosen.tested else FEW_RESAMPLES)
 
-    # After an early stop the usual interval would be too narrow: the test was looked at again and again.
+    # After an early stop the usual interval is too narrow, because the test was looked at again and again. The decision
+    # has a valid interval, but only for its own metrics, against its own base and at its own confidence.
     decided = early_decision(chosen.key, base, new, settings.confidence)
     if decided is not None:
         paired = _with_early_decision(paired, decided)
 
-    # How many pairs have a number in one run only.
+    # For each run, the number of pairs that have a number in this run only.
     alone = (int(numpy.count_nonzero(~numpy.isnan(values) & ~both)) for values in (sides.base, sides.new))
     result = MetricComparison(
         **asdict(chosen),
@@ -202,13 +203,14 @@ def measure(
     if settings.margin is not None:
         within_margin = non_inferiority(paired.difference, settings.margin, higher_is_better=sides.higher_is_better)
         if decided is not None and new.info.stopped is not None and new.info.stopped.margin == settings.margin:
-            # The early decision predicts the complete run, whose interval is narrower than this one.
+            # The decision forecasts the complete run, so it may hold although this wider interval exceeds the margin.
             within_margin = replace(within_margin, shown=decided.outcome == "not_worse")
 
     return replace(
         result,
         p_value=paired.p_value,
         p_exact=paired.p_exact,
+        # For verdicts, which have `b`, the p-value is a mid-p value. An early decision has none.
         p_mid=None if paired.b is None or decided is not None else paired.p_value,
         test=paired.test,
         smallest_difference=smallest_difference(paired),

@@ -254,8 +254,9 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
                 yield Objection("cause_grew", f"{cause.title}: {plural(cause.new, 'row')}, {cause.base:,} in the base")
 
     def _secondary_metrics(self) -> list[MetricComparison]:
-        """Return all other tested metrics: each evaluator's main metric, and those that are named."""
+        """Return all other tested metrics: those that are tested by default, and those that the settings name."""
         pair, own = self.pair, self.metric.key
+        # Without names, `choose_metrics` returns the metrics that are tested by default.
         chosen = [measuring.choose_metrics(pair.base, pair.new, names)[0] for names in (None, pair.settings.named)]
         by_key = {metric.key: metric for metrics in chosen for metric in metrics if metric.tested}
         return [pair.measured(metric) for key, metric in by_key.items() if key != own]

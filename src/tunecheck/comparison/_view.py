@@ -479,7 +479,8 @@ def _first_names(names: Sequence[str]) -> str:
 def selection_view(selection: results.Selection, rows: int = 3, *, details: bool = False) -> views.View:
     """Return the page of a selection: the decision, the ranking and the other candidates.
 
-    With `details`, the first `rows` rows of each outcome over all runs follow.
+    With `details`, the selection's `rows_over_runs` follow, if it has any: the first `rows` rows of each outcome except
+    `right` and `never right`.
     """
     notes = [clean(note) for note in selection.notes]
     title, _ = next(wording.decision_lines(selection.decision))

@@ -153,7 +153,7 @@ def read_usage(reply: JSON) -> Usage:
     # A count may have one of several names.
     counts = _token_counts(usage)
     input_details = _token_counts(usage.get("prompt_tokens_details", usage.get("input_tokens_details")))
-    # Gemini counts reasoning beside the output, not in details.
+    # Without details, `usage` itself may have the count of reasoning, as with Gemini.
     output_details = _token_counts(usage.get("completion_tokens_details", usage.get("output_tokens_details", usage)))
     reasoning = output_details.get("reasoning_tokens", output_details.get("thoughtsTokenCount"))
     cache_read = counts.get("cache_read_input_tokens", counts.get("cacheReadInputTokens"))
@@ -172,6 +172,7 @@ def read_usage(reply: JSON) -> Usage:
         # Some services count reasoning separately from the output, at the same price.
         output += reasoning
 
+    # Cached input is counted in details, else by Anthropic's or Bedrock's name, else by DeepSeek's or Gemini's.
     other_cached = counts.get("prompt_cache_hit_tokens", counts.get("cachedContentTokenCount"))
     cached = input_details.get("cached_tokens", other_cached if cache_read is None else cache_read)
     return Usage(prompt, output, cached, reasoning)

@@ -207,7 +207,8 @@ def _is_lookup(called: Called, states: object) -> bool:
 def _distinctive_values(value: object) -> set[object]:
     """Return the texts and numbers inside a value that can be recognised elsewhere: all except "", 0 and 1."""
     numbers_and_texts = [leaf for leaf in leaves(value) if isinstance(leaf, (str, int, float))]
-    return {leaf for leaf in numbers_and_texts if leaf not in ("", 0, 1)}  # True equals 1, and False 0
+    # This also leaves out True and False, which equal 1 and 0.
+    return {leaf for leaf in numbers_and_texts if leaf not in ("", 0, 1)}
 
 
 def _searchable(texts: Iterable[str]) -> str:

@@ -223,7 +223,7 @@ def _check_reference(
     if known is None:
         return
 
-    # A column's name may contain dots. So for `${data.a.b[0]}`, the columns `a` and `a.b` are looked for.
+    # A column's name may contain dots: for `${data.a.b[0]}`, `accumulate` yields the columns `a` and `a.b`.
     names = [str(step) for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps)]
     column = str(mapped.steps[0])
     if known.isdisjoint(itertools.accumulate(names, "{}.{}".format)):

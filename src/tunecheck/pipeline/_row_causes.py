@@ -472,6 +472,7 @@ def _stops_midway(answer: FailedAnswer) -> bool:
     """Return True if a text answer stops in the middle of a call or of its reasoning."""
     reading = answer.reading
     ends_in_thought = reading.reasoning != "" and reading.text.rstrip().endswith(reading.reasoning)
+    # If the text cannot be read, the problem's cause decides. Otherwise nothing may follow the reasoning.
     return answer.is_text and (reading.cause == "cut_off" if reading.problem else ends_in_thought)
 
 

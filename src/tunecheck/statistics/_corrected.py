@@ -201,7 +201,7 @@ def _counts_array(labelled: LabelCounts) -> Floats:
 def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
     """Return the corrected rate for the judge's pass rate; NaN if the judge is no better than chance on the labels.
 
-    `counts` has the four counts of labelled rows, or an array of simulated counts for each of the four.
+    `counts` has the four counts of `LabelCounts` (label first, then verdict), or an array of simulated counts for each.
     """
     pass_pass, pass_fail, fail_pass, fail_fail = counts
     # Drawn labels may all be passes or all fails; then a rate is 0 / 0.

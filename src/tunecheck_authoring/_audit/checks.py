@@ -388,7 +388,7 @@ def checked_rows(
 
 
 def _misspelt_columns(name: str, row: RowValues) -> Iterator[Finding]:
-    """Yield a finding for each column with nearly the name of a column that changes the judging.
+    """Yield a finding for each column whose name looks like a misspelt judging column.
 
     Such a column, for example `free_call` for `free_calls`, would silently have no effect.
     """

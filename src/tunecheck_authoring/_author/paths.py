@@ -324,16 +324,17 @@ class _Walk:
     def _argument(self, function: Function, name: str, found: Sequence[Atom], used_texts: Sequence[str]) -> Argument:
         """Draw a value and its origin: an earlier result, the state, or a value that the user gives.
 
-        `found` are the values in the session's results and state. A value that the user gives avoids the texts that the
-        call uses already (`used_texts`): two cities must differ.
+        `found` are the values in the session's results and state. A value that the user gives avoids, if possible, the
+        texts that the call uses already (`used_texts`): two cities should differ.
         """
         schema = function.parameters[name]
         fitting = self._fitting(found, f"{function.name}.{name}", schema)
 
         results = [(atom, atom.call) for atom in fitting if atom.call is not None and _can_be_said(atom)]
         last_turn = len(self._turns) - 1
+        # A user knows the initial values and the results of earlier turns, but not the results of the same turn.
         shown = {each.value for each in found if each.call is not None and self._call_places[each.call][0] < last_turn}
-        known = shown | self._known_from_the_start  # a user cannot know the results of the same turn
+        known = shown | self._known_from_the_start
         in_state = [atom for atom in fitting if atom.call is None and atom.value in known]
 
         if results and self._random.random() < _FROM_A_RESULT:
@@ -344,6 +345,7 @@ class _Walk:
             return Argument(value=atom.value, edge=atom.pattern)
 
         nameable = [atom for atom in found if atom.value in known]
+        # The known values that fit each place inside a list or object, such as `relations.*.from`.
         inner = {
             place: self._fitting(nameable, f"{function.name}.{place}", inner_schema)
             for place, inner_schema in places_in(name, schema)

@@ -43,7 +43,8 @@ class Story:
     """A random story of two or three people: its `lines`, and a `question` of the given type with its `answer`.
 
     `beliefs` holds the thing's place by the believer's name; a key of two names is a belief about the second person's
-    belief. `places` are the containers that the thing has not been in.
+    belief. `places` are the containers that the thing has not been in. `present` are the people in the room, `missed`
+    those who missed a move of the thing.
     """
 
     def __init__(self, random: Random, question_type: str) -> None:

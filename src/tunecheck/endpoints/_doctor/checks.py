@@ -288,7 +288,7 @@ def _reasoning_is_kept_apart(answers: Answers) -> Diagnosis:
 
 
 def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
-    """Check that no answer is cut off at a token limit, reported (finish reason) or not (counting ends early)."""
+    """Check that no finish reason reports a token limit, and that the answer to the counting question is complete."""
     cut = [answer for answer in answers.answered if answer.ended_by_length]
 
     # An answer that repeats itself says less about the limit, so it is used last.
