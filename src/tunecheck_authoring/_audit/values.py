@@ -32,7 +32,7 @@ import functools
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from importlib.resources import files
 from itertools import combinations
@@ -306,14 +306,18 @@ def _name_parts(name: str) -> list[str]:
 def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
     """Yield a finding for each quotation that no argument, no result and no configuration contains.
 
-    A quotation that is most of its request is a text to work on, not a value. Turns without expected calls are not
-    checked, nor dialogues with source code as arguments.
+    A quoted folder of the initial state is reported, too, if no call names it. A quotation that is most of its request
+    is a text to work on, not a value. Turns without expected calls are not checked, nor dialogues with source code as
+    arguments.
     """
     if not dialogue.calls or dialogue.is_source:
         return
-    known = KnownValues()
+    # `in_calls` lacks the start state, which contains each folder's name.
+    in_calls, known = KnownValues(), KnownValues()
+    in_calls.add([[*call.right.accepted.values(), call.step.result.value, call.name] for call in dialogue.calls])
     known.add([dialogue.start, *((call.right.accepted, call.step.result.value, call.name) for call in dialogue.calls)])
 
+    places = {*_places(dialogue.start)}
     values = [value for call in dialogue.calls for _, each in argument_values(call.right) for value in each]
     texts = {value for value in values if isinstance(value, str) and len(value) > 2}
 
@@ -325,10 +329,23 @@ def _find_unused(dialogue: Dialogue) -> Iterator[AuditFinding]:
             if is_whole_request or not dialogue.of_turn(turn):
                 continue
 
-            if not _is_used(quote, known, texts, dialogue):
+            is_missed_place = quote in places and not in_calls.has_text(quote)
+            if is_missed_place or not _is_used(quote, known, texts, dialogue):
                 evidence = f"the user quotes {quote!r}, but no call uses it"
                 certainty: Certainty = "likely" if dialogue.is_conversation else "look"
                 yield found(dialogue.name, "unused_text", evidence, turn, certainty=certainty)
+
+
+def _places(value: object) -> Iterator[str]:
+    """Yield the names of containers in a state: objects that contain objects, such as folders with files."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if isinstance(each, Mapping) and any(isinstance(inner, Mapping) for inner in each.values()):
+                yield str(name)
+            yield from _places(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _places(each)
 
 
 def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
