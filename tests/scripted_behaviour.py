@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import structs
 
 from tunecheck.calls import FunctionCall, tool_name, write_calls
 from tunecheck.endpoints import ChatRequest, Completion, Text, Usage
@@ -44,13 +43,11 @@ class ServerConfig(Written, frozen=True, kw_only=True):
         if self.parameters == "o_series":
             _refuse_parameters(request.parameters)
         if self.system == "ignored":
-            request = structs.replace(
-                request, messages=[each for each in request.messages if each.get("role") != "system"]
-            )
+            request = replace(request, messages=[each for each in request.messages if each.get("role") != "system"])
         if self.tools == "ignored":
-            request = structs.replace(request, tools=None)
+            request = replace(request, tools=None)
         if self.tool_results == "ignored":
-            request = structs.replace(request, messages=[each for each in request.messages if not _of_a_tool(each)])
+            request = replace(request, messages=[each for each in request.messages if not _of_a_tool(each)])
         return request
 
     def check_length(self, tokens: int) -> None:

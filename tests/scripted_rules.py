@@ -6,7 +6,7 @@ Texts are searched for exactly: there are no patterns that could take long.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -259,7 +259,7 @@ class ScriptSource(ChatSource):
         server = self.script.server
         request = server.seen(request)
         question = _question(request)
-        counted = msgspec.structs.replace(request, tools=None) if server.tools == "uncounted" else request
+        counted = replace(request, tools=None) if server.tools == "uncounted" else request
         asked = len(_question(counted).request) // TOKEN + 1
         server.check_length(asked)
         rule = self._rule(question)
@@ -269,8 +269,8 @@ class ScriptSource(ChatSource):
         completion = rule.behaviour.served(rule.outcome[turn], rounds)
         told = rule.config.usage if server.usage else UsageConfig()
         if told is not None:
-            return msgspec.structs.replace(completion, usage=Usage(told.input_tokens, told.output_tokens))
-        return msgspec.structs.replace(completion, usage=Usage(asked, completion.usage.output_tokens))
+            return replace(completion, usage=Usage(told.input_tokens, told.output_tokens))
+        return replace(completion, usage=Usage(asked, completion.usage.output_tokens))
 
     def health(self) -> dict[str, JSON]:
         counts = zip(self.script.rules, self._counts, strict=True)

@@ -147,8 +147,10 @@ def text_request(text: str) -> ChatRequest:
     return ChatRequest([{"role": "user", "content": text}])
 
 
-class _Embedded(Completion, frozen=True):
+class _Embedded(Completion):
     """A completion with a packed vector as text. The record omits `response`, which would repeat the vector."""
+
+    __slots__ = ()
 
     def columns(self) -> dict[str, JSON]:
         """Return the columns for the record, with `response` as None."""

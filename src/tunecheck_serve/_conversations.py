@@ -24,9 +24,9 @@ For example, the messages `user, assistant, tool` ask for turn 0, step 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
-from msgspec.structs import replace
 
 from tunecheck import NoAnswerError, Row
 from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, content_key, openai_tools

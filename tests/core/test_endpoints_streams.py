@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as some
-from msgspec import structs
 from tests.endpoint_parts import HELLO, ask_once, azure_ml, serving
 from tests.fault_server import FaultServer, Step, raw
 from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
@@ -50,7 +49,7 @@ async def started() -> AsyncIterator[Starter]:
 
 async def asked(url: str, text: str, **keys: Any) -> Completion:
     endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", **keys})
-    return await ask_once(endpoint, structs.replace(HELLO, messages=asking(text)))
+    return await ask_once(endpoint, replace(HELLO, messages=asking(text)))
 
 
 @pytest.mark.parametrize("text", ["talk", "call", "both", "empty", "think"])
@@ -60,7 +59,7 @@ async def test_a_streamed_answer_of_a_real_server_equals_the_whole_one(
     monkeypatch.setattr("tests.serve_parts.RECORDS", (*RECORDS, THOUGHT))
     url = await started(recorded_answers(tmp_path))
     whole, streamed = await asked(url, text), await asked(url, text, stream=True)
-    assert structs.replace(streamed, latency_ms=None, first_token_ms=None, request_id=None) == structs.replace(
+    assert replace(streamed, latency_ms=None, first_token_ms=None, request_id=None) == replace(
         whole, latency_ms=None, request_id=None
     )
     assert whole.first_token_ms is None
@@ -159,7 +158,7 @@ async def test_a_stream_that_fails_is_asked_for_again(body: bytes, problem: str)
     with plan(raw(body, "text/event-stream"), GOOD) as server:
         assert (await ask_once(azure_ml(server.url))).text == "hi"
         with pytest.raises(EndpointError, match=problem):
-            await ask_once(azure_ml(server.url, retries=0), structs.replace(HELLO, idempotency_key="once"))
+            await ask_once(azure_ml(server.url, retries=0), replace(HELLO, idempotency_key="once"))
 
 
 async def test_an_open_connection_after_the_last_event_keeps_nobody_waiting() -> None:

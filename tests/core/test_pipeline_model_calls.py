@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 from tests.fault_server import HANG, FaultServer, Step, answer
 from tests.pipeline_parts import column, journal_of, metrics_of, only_run, records, run, strict_json
 
@@ -218,7 +217,7 @@ class Uncounting(Model):
     """Says nothing of tokens."""
 
     async def complete(self, request: ChatRequest) -> Completion:
-        return structs.replace(await super().complete(request), usage=Usage())
+        return replace(await super().complete(request), usage=Usage())
 
 
 def test_calls_that_nobody_counted_are_charged_by_estimate_and_shown_as_unknown(tmp_path: Path) -> None:
@@ -393,7 +392,7 @@ def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
     ]
     keys = [call_key(Model(), request, 0) for request in requests]
     assert len({*keys, call_key(Model(), requests[0], 1)}) == 6
-    assert keys == [call_key(Model(), structs.replace(request), 0) for request in requests]
+    assert keys == [call_key(Model(), replace(request), 0) for request in requests]
 
 
 def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where_nothing_was() -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.pipeline_parts import Answering, column, fail, metrics_of, records, rows_of, run
 
 from tunecheck import CallContext, ConfigurationError, EndpointError, Row, Target, UnansweredError, evaluate
+from tunecheck.endpoints import Completion, Usage
 
 DATA = [{"id": f"r{n}", "q": f"question {n}", "temperature": 0.9} for n in range(4)]
 
@@ -89,6 +90,14 @@ def test_a_plain_value_becomes_the_response(tmp_path: Path, value: Any) -> None:
     result = run(tmp_path, DATA[:1], target=lambda q: value, evaluators={"e": lambda q: 1})
     expected = list(value) if isinstance(value, tuple) else value
     assert column(result, "outputs.response") == [expected]
+
+
+def test_the_fields_of_a_completion_are_columns(tmp_path: Path) -> None:
+    completion = Completion("the cat", usage=Usage(10, 5))
+    result = run(tmp_path, DATA[:1], target=lambda q: completion, evaluators={"e": lambda text: {"text": text}})
+    (row,) = rows_of(result)
+    assert (row["outputs.text"], row["outputs.simulated"], row["outputs.e.text"]) == ("the cat", False, "the cat")
+    assert row["outputs.usage"]["input_tokens"] == 10
 
 
 def test_every_column_of_the_answer_stands_in_the_row_and_is_free_to_be_mapped(tmp_path: Path) -> None:

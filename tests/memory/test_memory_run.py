@@ -1,12 +1,12 @@
 """A run of the memory benchmark from a configuration to its files, which replay identically."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from checks.goodai_replay import main as replay_main
-from msgspec.structs import replace
 from tests.memory_run_parts import run_benchmark
 from tests.pipeline_parts import strict_json
 

@@ -202,7 +202,7 @@ class ConversationOptions(CommandOptions):
     def conversation(self) -> dict[str, JSON]:
         """Return the given parameters of the conversation target."""
         named = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
-        return {name: value for name, value in named.items() if value not in (None, False)}
+        return {name: value for name, value in named.items() if value is not None and value is not False}
 
 
 class NamesOptions(CommandOptions):

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from tunecheck._describe import Document, Written, read_as
 from tunecheck._errors import ConfigurationError
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile
 
 
-class ChatRequest(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
     """One request: OpenAI-style messages and tools.
 
     `parameters` override those of the definition. `row` is the data set row of the request, if it has one: recorded
@@ -41,7 +42,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
     messages: Sequence[Mapping[str, JSON]]
     tools: Sequence[Mapping[str, JSON]] | None = None
-    parameters: Mapping[str, JSON] = {}
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
     idempotency_key: str | None = None
     row: Row | None = None
     sent_at: datetime | None = None
@@ -134,7 +135,8 @@ UNPARSED, COMPLETE, BEGUN = "unparsed_calls", "complete", "begun"
 """
 
 
-class Completion(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Completion:
     """The answer of a model.
 
     `text` is None if the model only called functions. `tool_calls` are OpenAI tool calls, unchanged.
@@ -147,7 +149,7 @@ class Completion(msgspec.Struct, frozen=True):
 
     text: str | None = None
     tool_calls: tuple[Mapping[str, JSON], ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     latency_ms: float | None = None
     finish_reason: str | None = None
     request_id: str | None = None
@@ -156,7 +158,7 @@ class Completion(msgspec.Struct, frozen=True):
     reasoning: str | None = None
     raw_text: str | None = None
     first_token_ms: float | None = None
-    reasoning_fields: Mapping[str, JSON] = {}
+    reasoning_fields: Mapping[str, JSON] = field(default_factory=dict)
 
     def columns(self) -> dict[str, JSON]:
         """Return the output columns of a target; `response` contains the calls, or the text if there are no calls.

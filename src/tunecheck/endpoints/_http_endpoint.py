@@ -15,12 +15,12 @@ import re
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
-from msgspec.structs import replace
 
 from tunecheck._errors import EndpointError
 from tunecheck._faults import CUT_OFF

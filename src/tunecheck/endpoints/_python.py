@@ -11,10 +11,10 @@ import inspect
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from tunecheck import _errors as errors
 from tunecheck._json import JSON, plain

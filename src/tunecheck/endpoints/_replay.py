@@ -15,11 +15,10 @@ import contextlib
 import hashlib
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from tunecheck import _errors as errors
 from tunecheck._disk import MOST_IN_A_LINE, lines, open_for_reading

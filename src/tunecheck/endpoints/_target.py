@@ -15,10 +15,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
-
-from msgspec import structs
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find_value, loads, object_or_empty, parse_path
@@ -101,7 +100,6 @@ class EndpointTarget(EndpointTargetBase):
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._mapped = frozenset(mapping or {})
-        self._latest: tuple[Row, base.ChatRequest] | None = None
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Return the output columns for a row; UNPARSED marks calls that the API left in the text or encoded wrongly.
@@ -160,10 +158,6 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: tools or parameters have the wrong type, or the mapping names them and they are missing; or the
                 endpoint needs the messages, and they are missing or of the wrong type.
         """
-        # A run hashes the request of a row directly before it sends it.
-        if self._latest is not None and self._latest[0] is row:
-            return structs.replace(self._latest[1], idempotency_key=idempotency_key)
-
         messages, tools = self._messages(row), openai_tools(self._request_part(row, "tools"))
 
         parameters = self._request_part(row, "parameters")
@@ -176,9 +170,9 @@ class EndpointTarget(EndpointTargetBase):
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
 
-        request = base.ChatRequest(messages, tools, parameters or {}, idempotency_key, row)
-        self._latest = (row, request)
-        return request
+        return base.ChatRequest(
+            messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
+        )
 
     def inputs(self, row: Row) -> JSON:
         """Return the row's messages, tools and parameters.
@@ -374,7 +368,7 @@ def with_calls(completion: base.Completion, profile: Profile | str, tools: objec
         return completion
 
     thoughts = [thought for thought in (completion.reasoning, reading.reasoning) if thought]
-    return structs.replace(
+    return replace(
         completion,
         text=reading.text or None,
         tool_calls=tuple(cast("Sequence[Message]", write_calls(reading.calls, "openai"))),
@@ -395,7 +389,7 @@ def put_tools_in_text(request: base.ChatRequest, prompt: ToolPrompt) -> base.Cha
 
     if request.tools:
         messages = with_system(messages, prompt.system([dict(tool) for tool in request.tools]))
-    return structs.replace(request, messages=messages, tools=None)
+    return replace(request, messages=messages, tools=None)
 
 
 def with_system(messages: Sequence[Message], text: str) -> list[Message]:

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
-
-from msgspec.structs import replace
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON, dumps, text_or_json

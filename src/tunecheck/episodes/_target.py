@@ -23,8 +23,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from msgspec import structs
-
 from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError, EndpointError
 from tunecheck._faults import error_cause
@@ -201,10 +199,10 @@ class ConversationTarget(EndpointTargetBase):
         offer = scenarios.Offer(tools, [tool.get("function") for tool in tools])
         dialect = self._dialect(row, offer, self._wording_for(row, from_benchmark_copy=in_text), in_text=in_text)
 
-        request = structs.replace(request, row=row)
+        request = replace(request, row=row)
         # In text mode the functions are in the prompt, so the request has no tools.
         if in_text:
-            request = structs.replace(request, messages=dialect.open(request.messages), tools=None)
+            request = replace(request, messages=dialect.open(request.messages), tools=None)
 
         completion = await (self.endpoint.complete(request) if in_text else ask(self.endpoint, request))
         # A question has no steps: the log has only the request, if at all.

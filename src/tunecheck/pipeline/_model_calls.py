@@ -25,11 +25,11 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from tunecheck._files import Failure, ModelCall
 from tunecheck._json import JSON, content_hash, dumps, whole_number

@@ -64,7 +64,9 @@ def find_passages(path: Path, split: str | None) -> list[tuple[str, _Passage]]:
             renamed = {_NAMES.get(name, name): each for name, each in record.items()}
             passage = read_as(renamed, _Passage, where, error=DataError)
             if split in (None, passage.split):
-                passages.append((where, passage))
+                # Only the parts that a test shows are kept: contexts may be whole books.
+                shown = msgspec.structs.replace(passage, context=_tail(passage.context), next=_head(passage.next))
+                passages.append((where, shown))
     return passages
 
 
@@ -105,13 +107,13 @@ class _Passage(msgspec.Struct, frozen=True):
         Raises:
             DataError: There are too few wrong beginnings.
         """
-        true, count = _head(self.next), OPTIONS - 1
+        count = OPTIONS - 1
         different = dict.fromkeys(_head(each) for each in self.others if each.strip())
-        wrong = [each for each in different if each != true]
+        wrong = [each for each in different if each != self.next]
         if len(wrong) < count:
             needs = f"a question needs {count} wrong options (beginnings of other chapters)"
             raise DataError(f"{where}: {needs}, but there are only {len(wrong)}; add entries to `others`")
-        return true, random.sample(wrong, count)
+        return self.next, random.sample(wrong, count)
 
 
 def _tail(text: str) -> str:
@@ -176,7 +178,7 @@ class ChapterBreak(Kind):
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, true)
 
-        pages = pages_of(_tail(passage.context), int(self.max_message_size * _CHARACTERS_A_TOKEN))
+        pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
         statements = [
             read_line("book"),
             *(
