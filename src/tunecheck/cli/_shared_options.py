@@ -201,8 +201,8 @@ class ConversationOptions(CommandOptions):
     @property
     def conversation(self) -> dict[str, JSON]:
         """Return the given parameters of the conversation target."""
-        named = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
-        return {name: value for name, value in named.items() if value is not None and value is not False}
+        given = self.given()
+        return {name: given[name] for name in ("mode", "step_limit", "include_input_log", "format") if name in given}
 
 
 class NamesOptions(CommandOptions):
