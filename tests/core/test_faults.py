@@ -57,13 +57,15 @@ def test_a_fault_among_others_that_are_none_is_read() -> None:
     assert found == (Fault(code="tone.rude", path="greeting"),)
 
 
-_ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5)
+# Hypothesis also draws texts that stand in the source, "Unset" among them; a sentence quotes such a value rightly.
+_TEXT = st.text().filter(lambda text: "Unset" not in text)
+_ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | _TEXT, st.lists, max_leaves=5)
 
 
 @given(
     st.sampled_from([*fault_titles(), *causes(), "wrong_argument", "judged.date format", "mine.too"]),
-    st.none() | st.text(),
-    st.none() | st.text(),
+    st.none() | _TEXT,
+    st.none() | _TEXT,
     _ANYTHING,
     _ANYTHING,
     st.booleans(),
@@ -76,7 +78,7 @@ def test_any_fault_makes_one_line_and_a_title(
         line = sentence([one])
         assert line
         assert "Unset" not in line
-        assert len(line.splitlines()) == 1 or "\x85" not in line
+        assert len(line.splitlines()) == 1
         assert title(code).isprintable()
         assert len(read_faults({"faults": to_json([one])})) == 1
 
