@@ -42,10 +42,7 @@ def said(text: str, finish: str | None = "stop", **more: Any) -> dict[str, Any]:
 
 
 WRITTEN = json.dumps(CALL)
-TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
-    (row["id"], row["answer"], row["truth"], row["code"])
-    for row in table(Path(__file__).parent / "cases" / "causes.jsonl")
-]
+TABLE = table(Path(__file__).parent / "cases" / "causes.jsonl")
 
 
 def target(answer: dict[str, Any]) -> dict[str, Any]:
@@ -66,36 +63,38 @@ EVALUATORS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    data = [{"id": name, "answer": answer, "tools": TOOLS, "ground_truth": truth} for name, answer, truth, _ in TABLE]
+def own(output: dict[str, Any], response: Any = None, ground_truth: Any = None) -> dict[str, Any]:
+    """A user's own evaluator, whose output stands in the row."""
+    return output if "own_result" in output else {"own": 0.0, "own_result": "fail", **output}
+
+
+def causes_of(result: Any) -> dict[str, tuple[str | None, Any]]:
+    return {row["row_id"]: (row["cause"], row.get("cause_evidence")) for row in rows_of(result)}
+
+
+def test_a_row_has_the_first_cause_that_holds_with_its_evidence(tmp_path: Path) -> None:
+    """In one test, as mutants of what a fixture calls would only be run on one row."""
+    lines = [line for line in TABLE if "truth" in line]
+    data = [{"id": row["id"], "answer": row["answer"], "tools": TOOLS, "ground_truth": row["truth"]} for row in lines]
     mapping = {"tool_definitions": "${data.tools}", "response": "${target.response}"}
     config = {"default": {"column_mapping": mapping}}
-    folder = tmp_path_factory.mktemp("causes")
-    return run(folder, data, target=target, evaluators=EVALUATORS, evaluator_config=config)
+    result = run(tmp_path, data, target=target, evaluators=EVALUATORS, evaluator_config=config)
+    expected = {row["id"]: (row["code"], row["evidence"]) for row in lines}
+    assert causes_of(result) == expected
+    # Another run over the recorded answers finds the same.
+    assert causes_of(score(result.run_dir, evaluators=EVALUATORS, results_dir=result.run_dir.parent)) == expected
 
-
-@pytest.fixture(scope="module")
-def rows(result: Any) -> dict[str, dict[str, Any]]:
-    return {row["row_id"]: row for row in rows_of(result)}
-
-
-@pytest.mark.parametrize(("name", "cause"), [(name, cause) for name, *_, cause in TABLE])
-def test_a_row_has_the_first_cause_that_holds(name: str, cause: str | None, rows: dict[str, Any]) -> None:
-    assert rows[name]["cause"] == cause
-    assert cause is None or cause in causes()
-
-
-def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dict[str, Any]) -> None:
     shares = {name: value for name, value in metrics_of(result).items() if name.startswith("cause.")}
-    assert shares["cause.thinking_used_budget"] == 3 / len(TABLE)
+    assert shares["cause.thinking_used_budget"] == 3 / len(lines)
     assert "cause.gave_up" not in shares
-    assert sum(shares.values()) == pytest.approx(sum(row["cause"] is not None for row in rows.values()) / len(rows))
+    assert sum(shares.values()) == pytest.approx(sum(code is not None for code, _ in expected.values()) / len(lines))
 
 
-@cases("scoring")
-def test_a_cause_has_its_evidence_beside_it(name: str, evidence: Any, rows: dict[str, Any]) -> None:
-    assert rows[name].get("cause_evidence") == evidence
+def test_what_a_users_evaluator_finds_is_a_cause_beside_those_of_the_answer(tmp_path: Path) -> None:
+    lines = [line for line in TABLE if "output" in line]
+    data = [{key: row[key] for key in row if key not in ("test", "code", "evidence")} for row in lines]
+    result = run(tmp_path, data, target=target, evaluators={"own": own})
+    assert causes_of(result) == {row["id"]: (row["code"], row["evidence"]) for row in lines}
 
 
 def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Path) -> None:
@@ -115,68 +114,10 @@ def test_a_recorded_text_has_its_cause_without_a_target(tmp_path: Path, text: st
 
 
 @cases("scoring")
-def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(
-    tmp_path: Path, columns: dict[str, Any], faults: list[str], cause: str
-) -> None:
-    def judge(result: Any) -> dict[str, Any]:
-        return {
-            "own": 0.0,
-            "own_result": "fail",
-            "own_properties": {"faults": [{"code": c, "turn": 1} for c in faults]},
-        }
-
-    answer = {"tool_calls": None, "text": "", **columns}
-    result = run(tmp_path, [{"answer": answer}], target=target, evaluators={"own": judge})
-    assert rows_of(result)[0]["cause"] == cause
-
-
-@cases("scoring")
 def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, truth: Any, cause: str) -> None:
     data = [{"answer": called(*made), "functions": [tool["function"] for tool in TOOLS], "ground_truth": truth}]
     result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="strict")})
     assert rows_of(result)[0]["cause"] == cause
-
-
-@cases("scoring")
-def test_a_missing_and_an_extra_call_may_be_one_call_under_a_decorated_name(
-    tmp_path: Path, made: str, cause: str
-) -> None:
-    def judge(n: int) -> dict[str, Any]:
-        calls = [("missing_call", "look"), ("missing_call", "put"), ("extra_call", made)]
-        faults = [{"code": code, "call": name, "turn": 2} for code, name in calls]
-        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": faults}}
-
-    assert rows_of(run(tmp_path, [{"n": 0}], evaluators={"own": judge}))[0]["cause"] == cause
-
-
-def test_a_users_evaluator_names_a_cause_as_the_code_of_a_fault(tmp_path: Path) -> None:
-    def judge(n: int) -> dict[str, Any]:
-        fault = {"code": "needless_step" if n else "rude", "call": "login"}
-        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [fault]}}
-
-    result = run(tmp_path, [{"n": 0}, {"n": 1}], evaluators={"own": judge})
-    assert [row["cause"] for row in rows_of(result)] == [None, "needless_step"]
-
-
-def test_a_fault_without_values_is_a_cause_as_well(tmp_path: Path) -> None:
-    """For example those of BFCL's checkers, which name a type error and no value."""
-
-    def own(n: int) -> dict[str, Any]:
-        fault = {"code": "wrong_argument.type", "call": "login", "message": "an integer was expected"}
-        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [fault]}}
-
-    result = run(tmp_path, [{"n": 0}], evaluators={"own": own})
-    assert [row["cause"] for row in rows_of(result)] == ["wrong_argument.type"]
-
-
-def test_an_answer_without_end_is_called_so_although_an_evaluator_found_the_limit_only(tmp_path: Path) -> None:
-    def own(response: str) -> dict[str, Any]:
-        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [{"code": "cut_off"}]}}
-
-    text = "No, no card is blocked there. " * 20
-    data = [{"answer": {"response": text, "text": text, "tool_calls": None, "finish_reason": "length"}}]
-    result = run(tmp_path, data, target=target, evaluators={"own": own})
-    assert [row["cause"] for row in rows_of(result)] == ["cut_off.endless"]
 
 
 @pytest.mark.parametrize(
@@ -202,12 +143,6 @@ def test_an_answer_that_begins_with_the_prompt_is_told_from_one_of_the_models_ow
         row = {"query": asked, "answer": said(text), "tools": TOOLS, "ground_truth": TRUTH}
         result = run(tmp_path, [row], target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
         assert rows_of(result)[0]["cause"] == cause
-
-
-def test_another_run_over_the_recorded_answers_finds_the_same_causes(result: Any, rows: dict[str, Any]) -> None:
-    again = score(result.run_dir, evaluators=EVALUATORS, results_dir=result.run_dir.parent)
-    same = {row["row_id"]: (row["cause"], row.get("cause_evidence")) for row in rows_of(again)}
-    assert same == {name: (row["cause"], row.get("cause_evidence")) for name, row in rows.items()}
 
 
 @pytest.mark.parametrize(
