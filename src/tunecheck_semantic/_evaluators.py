@@ -17,6 +17,7 @@ The `model` of an evaluator is found by the first of these that exists, without 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -359,31 +360,20 @@ def _places(name: str, full_name: str) -> Iterator[Path]:
     The cache has models by `full_name`, which begins with the owner.
     """
     yield Path(name).expanduser()
-    if _PACKAGE.match(name):
-        yield from _package_folders(name.replace("-", "_").replace(".", "_"))
-    yield from _cached_snapshot(full_name)
 
-
-def _package_folders(module: str) -> Iterator[Path]:
-    """Yield the folders of an installed package that contain a model. The package is not imported."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand
-        return
+    spec = None
+    if _PACKAGE.match(name):  # the package is not imported
+        with contextlib.suppress(ImportError, ValueError):  # a module that is half imported or made by hand
+            spec = importlib.util.find_spec(name.replace("-", "_").replace(".", "_"))
     folders = spec.submodule_search_locations if spec is not None else None
     for folder in folders or ():
         files = [Path(folder) / _CONFIGURATION, *sorted(Path(folder).glob(f"*/{_CONFIGURATION}"))]
         yield from (file.parent for file in files if file.is_file())
 
-
-def _cached_snapshot(name: str) -> Iterator[Path]:
-    """Yield the folder of a model in the Hugging Face cache, if it is there."""
     from huggingface_hub import snapshot_download
 
-    try:
-        yield Path(snapshot_download(name, local_files_only=True))
-    except (OSError, ValueError):  # not in the cache, or not a name that the cache can hold
-        return
+    with contextlib.suppress(OSError, ValueError):  # not in the cache, or not a name that the cache can hold
+        yield Path(snapshot_download(full_name, local_files_only=True))
 
 
 def digest(folder: Path) -> str:

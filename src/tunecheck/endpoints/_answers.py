@@ -572,7 +572,8 @@ class _StreamedAnswer(msgspec.Struct):
     """The part of an answer received so far. Only the first choice is read.
 
     `envelope` has the fields of the reply around the choices, such as its id and model. `begun`: a piece of the choice
-    has arrived. `has_other_events`: some events have no choices and are not of the Responses API.
+    has arrived. `done`: the event `[DONE]` has arrived. `has_other_events`: some events have no choices and are not of
+    the Responses API.
     """
 
     envelope: dict[str, JSON] = msgspec.field(default_factory=dict)

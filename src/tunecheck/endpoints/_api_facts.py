@@ -141,7 +141,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def learned(self, error: EndpointError, sent: Mapping[str, JSON]) -> ApiFacts | None:
         """Return the facts extended by the parameter or answer format that this error refuses.
 
-        None if the error has another cause, refuses no parameter of `sent`, or refuses one that the facts already have.
+        None if the error has another cause or remedy, refuses no parameter of `sent`, or refuses one that the facts
+        already have.
         """
         # A service refuses a parameter with a status of 400 or more. Other keys of the definition may be the remedy.
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400 or remedy_for(error):
@@ -187,10 +188,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Return the name of the sent parameter that the error refuses, or None if it refuses none.
 
-    The first rule that fits decides:
+    Parameters of `_KEPT`, such as `model`, do not count. The first rule that fits decides:
 
     1. The error's `param` names the parameter, and the error is a refusal or the parameter is the answer format.
-    2. The error is a refusal, and its message mentions the parameter. If it mentions several, the first one counts.
+    2. The error is a refusal, and its message mentions the parameter. If it mentions several, the first one counts,
+       but `top_p` if temperature and top_p exclude each other.
     3. The message is about answer formats, and the request had one.
     """
     # Another type of format is a mistake of the user, not a limit of the service.

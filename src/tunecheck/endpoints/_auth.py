@@ -47,7 +47,10 @@ class Auth:
         return self._headers
 
     def discard_refused(self, sent: Mapping[str, str]) -> bool:
-        """Discard the headers that the service answered with 401; return whether new headers are worth a retry."""
+        """Return whether new headers are worth a retry after status 401 for the headers `sent`.
+
+        The base class has no other headers and returns False. A subclass discards a refused token and returns True.
+        """
         return False
 
 
@@ -158,7 +161,7 @@ class AuthConfig(Written, frozen=True):
 
 
 def is_header_name(text: str) -> bool:
-    """Return whether the text is a valid header name."""
+    """Return whether a text may be a header's name here: ASCII letters and digits, with `-` and `_` among them."""
     return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 

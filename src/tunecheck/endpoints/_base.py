@@ -278,7 +278,7 @@ class Endpoint(UserCalls, ABC):
     `pure`: it changes no request, and its answers are read from JSON, so the run copies neither.
     `sent_back`: when a conversation sends the model its own reasoning back: within the turn, in all turns, or never.
     `profile`: the model family named by `format`. `tools_as_text`: the prompt describes the tools.
-    `facts`: the parameters and formats that the API has refused so far.
+    `facts`: what the API's errors and answers have shown so far, such as refused parameters.
     `model_names`: the names of the model or deployment, under which a price file may list it.
     `rates`: the definition's limits of requests and tokens per minute; None means no limit.
     """
@@ -349,10 +349,13 @@ class Endpoint(UserCalls, ABC):
         return None
 
     def allow(self, concurrency: int) -> None:
-        """Set the maximum number of concurrent calls, unless the definition sets it."""
+        """Set the maximum number of concurrent calls, unless the definition sets it.
+
+        Endpoints without HTTP ignore this.
+        """
 
     def share_limits(self, buckets: SharedLimits) -> None:
-        """Use rate-limit buckets that are shared with other processes."""
+        """Use rate-limit buckets that are shared with other processes. Endpoints without HTTP ignore this."""
 
     def hide(self, secrets: Redactor) -> None:
         """Also mask these secrets of later requests in answers and errors. Kinds that make no calls ignore this."""
@@ -365,7 +368,7 @@ class Endpoint(UserCalls, ABC):
         return settings_of_answers(self.settings())
 
     async def close(self) -> None:
-        """Close connections. A later call opens new ones."""
+        """Close connections, if the endpoint has any. A later call opens new ones."""
 
 
 def source_hash(module: ModuleType | None) -> str:

@@ -285,7 +285,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return await self._client.look(urlunsplit((*parts[:2], api.removesuffix("/v1") + path, "", "")), signed=False)
 
     async def models(self) -> list[dict[str, JSON]]:
-        """Return the service's list of models; an empty list if it has none."""
+        """Return the service's list of models; an empty list if the service gives no readable one."""
         listed = object_or_empty(await self.look("/models")).get("data")
         return [card for card in listed if isinstance(card, dict)] if isinstance(listed, list) else []
 
@@ -456,7 +456,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return template
 
     def _render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        """Fill the template. Stream parameters are added at the top level, as in chat completions."""
+        """Return the filled template. If the definition sets `stream`, its parameters go to the top level of the body.
+
+        A body that is no object gets no parameters for streams.
+        """
         assert self._template is not None
 
         streaming = {name: parameters[name] for name in _OF_STREAMS if self.config.stream and name in parameters}

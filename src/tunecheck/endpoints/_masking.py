@@ -36,7 +36,6 @@ ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:(?P<name>[^}]*?)(?P<plain>:plain)?\}
 """`${env:NAME}`, or `${env:NAME:plain}` for a value that is not secret."""
 
 # Names that a shell accepts.
-
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # A value that is only a reference, perhaps after the scheme of a header: `${env:KEY}` or `Bearer ${env:KEY}`.
 WHOLE_SECRET = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^}]*\}\Z", re.IGNORECASE)

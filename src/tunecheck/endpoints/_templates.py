@@ -33,7 +33,7 @@ class RequestTemplate:
     """
 
     def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
-        """Check all references in the body; note their names in `references`.
+        """Check all references in the body; note their names in `references`, `data` for `${data.customer}`.
 
         Raises:
             ConfigurationError: a reference is unknown, or a variable is not set.
@@ -97,7 +97,7 @@ class RequestTemplate:
         return filled(self._body)
 
     def _reference(self, match: re.Match[str], place: Place, redactor: Redactor) -> str:
-        """Return a reference unchanged after checking and noting its name; replace a variable of the environment.
+        """Return a reference unchanged after checking and noting its first name; replace a variable of the environment.
 
         Raises:
             ConfigurationError: the name is unknown, or the variable is empty or not set.

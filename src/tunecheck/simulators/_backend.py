@@ -287,6 +287,8 @@ def _definition(operation: Operation) -> dict[str, JSON]:
 def type_schema(hint: object) -> dict[str, JSON]:
     """Return the JSON Schema of a type annotation; `{}` (any value) for `object` and unknown types.
 
+    All items of a tuple, and all values of a Literal, are taken to have the type of the first one.
+
     Examples:
         list[int]            {"type": "array", "items": {"type": "integer"}}
         dict[str, float]     {"type": "object", "additionalProperties": {"type": "number"}}
