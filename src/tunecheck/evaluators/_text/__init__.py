@@ -138,10 +138,13 @@ def gleu(reference: Tokens, candidate: Tokens) -> float:
 @lru_cache(maxsize=512)  # BLEU and GLEU of a row need the same counts
 def common_ngrams(reference: Tokens, candidate: Tokens) -> tuple[int, ...]:
     """Return the number of common n-grams for each order from 1 to 4, with repetitions in both texts."""
-    # The texts from their first, second … word on; `zip` makes the n-grams of an order from as many of them.
-    texts = [[words[start:] for start in range(ORDERS[-1])] for words in (reference, candidate)]
-    pairs = [[[*zip(*shifted[:order], strict=False)] for shifted in texts] for order in ORDERS[1:]]
-    return (_overlap(reference, candidate), *(_overlap(*pair) for pair in pairs))
+    shifted, others = [reference], [candidate]  # the texts from their first, second … word on
+    counts = [_overlap(reference, candidate)]
+    for order in ORDERS[1:]:
+        shifted.append(reference[order - 1 :])
+        others.append(candidate[order - 1 :])
+        counts.append(_overlap([*zip(*shifted, strict=False)], [*zip(*others, strict=False)]))
+    return tuple(counts)
 
 
 def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
@@ -151,9 +154,12 @@ def _ngrams(words: Sequence[str], order: int) -> list[tuple[str, ...]]:
 
 def _overlap(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """Return the number of common items; an item that both sequences repeat counts several times."""
-    distinct, other_distinct = set(first), set(second)
-    if len(distinct) == len(first) or len(other_distinct) == len(second):
-        return len(distinct & other_distinct)  # fast: at least one sequence repeats nothing
+    # Fast if at least one sequence repeats nothing.
+    distinct = set(first)
+    if len(distinct) == len(first):
+        return len(distinct.intersection(second))
+    if len(other_distinct := set(second)) == len(second):
+        return len(other_distinct & distinct)
 
     counts = dict(Counter(first))
     common = 0
@@ -462,6 +468,12 @@ class RougeType(StrEnum):
     ROUGE_L = "rougeL"
 
 
+# Azure's names in Azure's order: all values, then all results, and so on
+_ROUGE_PROPERTIES = [
+    f"rouge_{name}{ending}" for ending in ("", "_result", "_passed", "_threshold") for name in RougeScore._fields
+]
+
+
 class RougeScoreEvaluator(TextEvaluator):
     """ROUGE of Lin (2004), without a stemmer; the score is F1, the other values are in `rouge_properties`.
 
@@ -504,16 +516,9 @@ class RougeScoreEvaluator(TextEvaluator):
 
     def _properties(self, score: RougeScore) -> dict[str, JSON]:
         """Return precision, recall and F1 with their results and thresholds, under Azure's names."""
-        # In Azure's order: all values, then all results, and so on.
-        names = [f"rouge_{name}" for name in score._fields]
         passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
-        columns: tuple[tuple[str, list[JSON]], ...] = (
-            ("", [*score]),
-            ("_result", ["pass" if is_pass else "fail" for is_pass in passed]),
-            ("_passed", [*passed]),
-            ("_threshold", [*self._thresholds]),
-        )
-        return {name + ending: value for ending, values in columns for name, value in zip(names, values, strict=True)}
+        results = ["pass" if is_pass else "fail" for is_pass in passed]
+        return dict(zip(_ROUGE_PROPERTIES, (*score, *results, *passed, *self._thresholds), strict=True))
 
 
 def finite_number(name: str, value: object) -> float:
