@@ -507,10 +507,10 @@ def _check_test_set(options: ExportOptions, run_id: str) -> None:
 
 
 def _export_as_json(report: authoring.ExportReport) -> JSON:
-    """Return a report as JSON. A cause "" is called unknown."""
-    values = {name: value for name, value in vars(report).items() if name not in ("source", "leaving", "by")}
-    written = {code or "unknown": count for code, count in report.written.items()}
-    return {**values, "out": str(report.out), "written": written, "left_out": dict(report.left_out)}
+    """Return a report as JSON, without `source`, `leaving` and `by`. A cause "" is called unknown."""
+    values: dict[str, JSON] = to_builtins(report, enc_hook=str)
+    kept = {name: value for name, value in values.items() if name not in ("source", "leaving", "by")}
+    return {**kept, "written": {code or "unknown": count for code, count in report.written.items()}}
 
 
 def _show_export(report: authoring.ExportReport, options: ExportOptions) -> None:

@@ -130,6 +130,20 @@ def test_rows_are_grouped_by_cause_and_the_source_says_which_line_is_which(tmp_p
     assert len(export(tmp_path, result, "sft", "--cause", causes[0])) == 1
 
 
+def test_the_report_of_an_export_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = made(tmp_path, {"Oslo": call("Lom"), "Voss": ""})
+    out = str(tmp_path / "x.jsonl")
+    arguments = ["--to", "sft", "--no-test-set", "--out", out, "--json"]
+    capsys.readouterr()
+    assert main(["datasets", "export", str(result.run_dir), *arguments]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (left_out,) = report.pop("left_out").items()
+    assert (left_out[0].partition(":")[0], left_out[1]) == ("perhaps not the model's fault", 1)
+    (written,) = report.pop("written").items()
+    assert written == ("wrong_argument.other", 1)
+    assert report == {"out": out, "rows": 3, "failed": 2, "equal": 0, "rest": None, "left_along": 0}
+
+
 def test_test_set_rows_are_exported_only_if_they_leave_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = made(tmp_path, {"Oslo": call("Lom")})
     out = tmp_path / "train.jsonl"
