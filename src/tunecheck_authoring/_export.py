@@ -572,9 +572,9 @@ def _pairs(runs: tuple[Run, Run], readers: tuple[FailedRows, FailedRows], report
 
 
 def _distinct(examples: Iterable[Example], report: ExportReport, *, paired: bool) -> Iterator[Example]:
-    """Yield each distinct example once, note its row as leaving the test set, and count equal examples.
+    """Yield each distinct example once, and count equal examples. The rows of both are noted as leaving the test set.
 
-    If `paired`, examples without a rejected reply are skipped and counted.
+    If `paired`, examples without a rejected reply are skipped and counted; their rows stay.
     """
     known: set[bytes] = set()
     for example in examples:

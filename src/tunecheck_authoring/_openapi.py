@@ -133,7 +133,10 @@ class ApiDocument:
         return value
 
     def schema(self, value: JSON | Node) -> Schema:
-        """Return a plain JSON Schema without references and null types; parts that are too deep keep only a type."""
+        """Return a plain JSON Schema without references and null types.
+
+        Parts that are too deep, too many or recursive keep only a type.
+        """
         return _SchemaWriter(self).schema(value, ())
 
 

@@ -216,6 +216,18 @@ def test_what_the_solver_does_not_solve_is_reviewed_and_never_in_the_set(solve: 
     assert all(line["detail"] for line in loans.review())
 
 
+def test_if_no_row_is_valid_the_solver_is_not_asked(loans: Loans, capsys: pytest.CaptureFixture[str]) -> None:
+    path = loans.folder / "authoring/loans/variants.jsonl"
+    with loans.model(greeted, solved):
+        assert loans.author("--stage", "variants") == 0
+        made_rows = path.read_text()
+        path.write_text(re.sub(r'"content":"(?:[^"\\]|\\.)*"', '"content":"Hello."', made_rows))
+        capsys.readouterr()
+        assert loans.author() == 2
+    assert "no row is valid; read the reasons in rejected.jsonl" in capsys.readouterr().err
+    path.write_text(made_rows)
+
+
 def test_a_row_that_the_solvers_service_fails_is_reviewed_and_the_others_are_in_the_set(loans: Loans) -> None:
     failing = {"when": {"tools": True, "user": words(loans.plain[0])[0]}, "status": 500}
     with loans.model(greeted, solved, failing):

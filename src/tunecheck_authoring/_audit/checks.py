@@ -567,7 +567,7 @@ class EntryCheck:
         if bool(result.error) != (text in self._failing):
             reason = clean(result.text, 1_000) if result.error else "the call succeeds, but failing_calls lists it"
             yield self._finding("call_fails", reason, turn, text)
-        elif not result.error and reports_failure(step.call.name, result.value):
+        elif reports_failure(step):
             yield self._finding("reports_failure", clean(result.text, 1_000), turn, text)
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
@@ -579,12 +579,13 @@ def _has_effect(step: episodes.Called) -> bool:
     return bool(step.changes) or step.result.error or step.result.value not in (None, "", (), [], {})
 
 
-def reports_failure(operation: str, value: object) -> bool:
-    """Return True if an answer without an error reports a failure: `{"login_status": false}`.
+def reports_failure(step: episodes.Called) -> bool:
+    """Return True if a call's answer reports a failure without being an error: `{"login_status": false}`.
 
     Operations that only read a state do not count: False may be their correct answer.
     """
-    if not isinstance(value, dict) or ASKS.search(operation):
+    value = step.result.value
+    if step.result.error or not isinstance(value, dict) or ASKS.search(step.call.name):
         return False
 
     outcomes = [item for key, item in value.items() if isinstance(key, str) and _OUTCOME.search(key)]

@@ -349,9 +349,10 @@ def _places(value: object) -> Iterator[str]:
 
 
 def _is_used(quote: str, known: KnownValues, texts: set[str], dialogue: Dialogue) -> bool:
-    """True if a call contains the quotation, one of its words, or what a reading call answers to it.
+    """True if a call or the initial state contains the quotation or one of its words, or a call uses an answer to it.
 
-    `known` has the values of the initial state and of all calls, and `texts` the texts in the calls' arguments.
+    Answers are the results of reading calls with the quotation or its first word. `known` has the values of the initial
+    state and of all calls, and `texts` the texts in the calls' arguments.
     Quotations of two characters, placeholders (`xxx`) and names of functions count as used. So do nearly quoted texts,
     which get another kind of finding.
     """

@@ -75,7 +75,7 @@ class Edge(Written, frozen=True, kw_only=True):
     """A value that feeds a parameter: `source` is a function's result (`place_order.order_id`) or a part of a
     simulator's state (`TradingBot.stocks.@`; `@` means the keys, `*` each item).
 
-    `found` is `name` (by name and type), `tried` (by calls) or `own` (you added it).
+    `found` is `name` (by its name or description and its type), `tried` (by calls) or `own` (you added it).
     """
 
     source: str
@@ -107,10 +107,11 @@ class GraphFile(Written, frozen=True, kw_only=True):
 
 
 class Argument(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """An argument: a `value`, and its origin if the user does not say it.
+    """An argument: a `value` and its origin.
 
-    `source` is an earlier call by turn and number, `path` the place in its result, `edge` the edge of the graph, and
-    `inner` the edges of places in a list or object.
+    If the value is from the result of an earlier call, `source` is that call, by turn and number, and `path` the place
+    in the result. Otherwise `source` is None, and the user says the value. `edge` is the source of the graph's edge to
+    the parameter, None for a value without an edge. `inner` has such sources by place in a list or object.
     """
 
     value: JSON
@@ -158,7 +159,7 @@ class AuthoredTask(Written, frozen=True, kw_only=True, omit_defaults=True):
 class RowLine(Written, frozen=True, kw_only=True, omit_defaults=True):
     """A line of `variants.jsonl`, and a row of the data set: a conversation as `evaluate` takes it.
 
-    `task` is the task's id, `variant` the kind of variant ("base": unchanged), `path` the functions that it calls.
+    `task` is the task's id, `variant` the kind of variant ("base": unchanged), `path` the functions the task calls.
     """
 
     id: str
@@ -220,7 +221,7 @@ class Weakness(Written, frozen=True, kw_only=True, omit_defaults=True):
 def write_rows(path: Path, rows: Sequence[Line], description: str) -> list[Path]:
     """Write rows, and a sidecar that declares their target and evaluator; return the paths of both files.
 
-    `description` goes into the sidecar.
+    `description` goes into the sidecar. There must be at least one row, and all must be of one type.
 
     Raises:
         ConfigurationError: A file cannot be written.

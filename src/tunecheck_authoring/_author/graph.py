@@ -69,15 +69,11 @@ _KEYS = frozenset(("id", "name", "number"))
 _SAYS_LITTLE = frozenset("message status name type result value data description content text title success".split())
 
 
-def call_succeeded(name: str, step: Called) -> bool:
-    """True if a call had no error, reported no failure, and changed the state or returned a value.
-
-    `name` is the called function, `step` the call with its outcome.
-    """
-    value = step.result.value
-    if step.result.error or reports_failure(name, value):
+def call_succeeded(step: Called) -> bool:
+    """True if a call had no error, reported no failure, and changed the state or returned a value."""
+    if step.result.error or reports_failure(step):
         return False
-    return bool(step.changes) or any(leaf not in (None, "") for leaf in leaves(value))
+    return bool(step.changes) or any(leaf not in (None, "") for leaf in leaves(step.result.value))
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -163,7 +159,7 @@ class _Search(msgspec.Struct):
         call = FunctionCall(function.name, arguments)
         step = session.call(call)
 
-        if call_succeeded(function.name, step):
+        if call_succeeded(step):
             witness = self._without_needless(Witness(configuration, before, call, step))
             self.found.setdefault(function.name, []).append(witness)
             self.results.setdefault(function.name, atoms(step.result.value))
@@ -178,7 +174,7 @@ class _Search(msgspec.Struct):
             fewer = replace(witness, before=(*witness.before[:at], *witness.before[at + 1 :]))
             step = self.repeat(fewer)
             # A call that no longer changes the state is not the same success.
-            if call_succeeded(witness.call.name, step) and bool(step.changes) == bool(witness.step.changes):
+            if call_succeeded(step) and bool(step.changes) == bool(witness.step.changes):
                 witness = replace(fewer, step=step)
         return witness
 
@@ -220,7 +216,7 @@ class _Search(msgspec.Struct):
 
     def works(self, witness: Witness) -> bool:
         """True if a successful call (witness) succeeds again in its configuration, after its earlier calls."""
-        return call_succeeded(witness.call.name, self.repeat(witness))
+        return call_succeeded(self.repeat(witness))
 
     def owner(self, name: str) -> str:
         return self.world.functions[name].simulator
@@ -352,7 +348,7 @@ def _function(search: _Search, function: Function) -> GraphFunction:
 
 
 def _writes_elsewhere(search: _Search, witness: Witness) -> bool:
-    """True if a successful call (witness) that changed nothing changes the state in another drawn configuration.
+    """True if a successful call (witness) changes the state, without an error, in another drawn configuration.
 
     The call is made alone there, without the calls before it.
     """
@@ -371,7 +367,7 @@ def _is_keyed(search: _Search, witness: Witness, parameter: str) -> bool:
     schema = search.world.functions[witness.call.name].parameters[parameter]
     # Booleans, lists and objects have no value of this kind, so they are never keyed.
     junk = _JUNK.get(str(schema.get("type")))
-    return junk is not None and not call_succeeded(witness.call.name, search.repeat(witness, **{parameter: junk}))
+    return junk is not None and not call_succeeded(search.repeat(witness, **{parameter: junk}))
 
 
 def _change_call(call: FunctionCall, arguments: Mapping[str, JSON]) -> FunctionCall:
@@ -448,7 +444,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
             # The value of the successful call comes first, because it surely works if it is among them.
             right_value = witness.call.arguments.get(parameter)
             for value in dict.fromkeys([*(each for each in values if each == right_value), *values[:_TRIED_VALUES]]):
-                works = call_succeeded(function.name, session.call(_change_call(witness.call, {parameter: value})))
+                works = call_succeeded(session.call(_change_call(witness.call, {parameter: value})))
                 # The next value is tried in the same state.
                 session.take_back(call_count)
                 if works:
@@ -540,7 +536,8 @@ def _enabling(search: _Search, functions: Mapping[str, GraphFunction]) -> Iterat
 def drawing(graph: GraphFile) -> str:
     """Return the graph as a Mermaid diagram; arrows between functions are labelled with results.
 
-    For example `f0 -- "id" --> f1`. Functions are numbered, and labelled with their names.
+    For example `f0 -- "id" --> f1`. Functions are numbered, and labelled with their names. Edges from a simulator's
+    state, and pairs of functions that enable each other, are not drawn.
     """
     ids = {name: f"f{number}" for number, name in enumerate(graph.functions)}
     lines = ["flowchart LR"]

@@ -173,9 +173,10 @@ class _Walk:
         return sorted(names, key=lambda name: (used[name] + refused[name] + 1) * self._random.expovariate(1))[:most]
 
     def task(self, task_id: str, turns: tuple[int, int]) -> AuthoredTask | None:
-        """Return the task of this walk, or None if a turn found no call that works.
+        """Return the task of this walk, or None if it failed.
 
-        `turns` are the least and most turns; (1, 1) makes a question.
+        A conversation fails if a turn found no call that works. A question fails if it has fewer calls than drawn, or a
+        call does not succeed alone. `turns` are the least and most turns; (1, 1) makes a question.
         """
         is_complete = self._walk_question() if turns == (1, 1) else self._walk_turns(self._random.randint(*turns))
         if not is_complete:
@@ -216,7 +217,7 @@ class _Walk:
         # Each call must also succeed alone, from the initial state.
         for call in self._turns[0]:
             self._session.take_back(0)
-            if not call_succeeded(call.function, self._session.call(call.call)):
+            if not call_succeeded(self._session.call(call.call)):
                 return False
         return len(self._turns[0]) == call_count
 
@@ -257,7 +258,7 @@ class _Walk:
         texts = {step.result.text for step in self._session.steps}
 
         step = self._session.call(planned.call)
-        if not self._has_new_effect(planned.function, step, texts) or self._overwrites(step, turn):
+        if not self._has_new_effect(step, texts) or self._overwrites(step, turn):
             self._session.take_back(call_count)
             return False
 
@@ -265,14 +266,14 @@ class _Walk:
         self._turns[turn].append(planned)
         return True
 
-    def _has_new_effect(self, name: str, step: Called, texts: set[str]) -> bool:
+    def _has_new_effect(self, step: Called, texts: set[str]) -> bool:
         """Return True if a call succeeded and did something new.
 
         A function that writes must change the state; another one must return a text that is not in `texts`.
         """
-        if not call_succeeded(name, step):
+        if not call_succeeded(step):
             return False
-        return bool(step.changes) if self._graph.functions[name].writes else step.result.text not in texts
+        return bool(step.changes) if self._graph.functions[step.call.name].writes else step.result.text not in texts
 
     def _overwrites(self, step: Called, turn: int) -> bool:
         """Return True if the last call overwrites all changes of an earlier call of the turn."""
@@ -380,7 +381,8 @@ def _edges_in(value: JSON, place: str, inner: Mapping[str, Sequence[Atom]]) -> d
 def _can_be_said(atom: Atom) -> bool:
     """Return True if a user can describe the value's place: a field, or a field of the first item in a list.
 
-    The paths `("order", "id")` and `("items", 0, "id")` can be said, but not `("items", 3, "id")`.
+    The paths `("order", "id")` and `("items", 0, "id")` can be said, but not `("items", 3, "id")`. A key of a table,
+    and a value below such a key, cannot be said either.
     """
     fields = [step for step in atom.pattern.split(".")[1:] if step != "*"]
     is_first_item = all(step == 0 for step in atom.path if isinstance(step, int))

@@ -58,7 +58,7 @@ class Workbench:
         folder: The folder of the files; it is created.
         name: The data set's name.
 
-    `notes` says for each file whether it was made, kept or edited; `input` is the hash of the last file's content.
+    `notes` says for each file whether it was made, kept or edited; `input` is a hash of the name and all files so far.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -148,9 +148,11 @@ _MOST_LISTED = 20
 
 
 class AuthorReport(msgspec.Struct):
-    """The result of authoring: what happened to each stage's file, the written files, and their contents.
+    """The result of authoring: what happened to each stage's file (`stages`), the written files, and their contents.
 
-    `plain` counts, by reason, the turns that keep the plain request because the writer's words were unusable.
+    `work` is the folder of the stages' files. `rows` and `train` count the test and training rows, `variants` both by
+    kind, and `rejected` the rejected rows by reason. `plain` counts, by reason, the turns that keep the plain request
+    because the writer's words were unusable.
     """
 
     work: Path
@@ -307,7 +309,7 @@ class AuthorPipeline:
         options, report = self._options, self.report
         valid, rejected = self._judge_rows()
         if not valid:
-            reasons = "rejected.jsonl" if self._models is None else "rejected.jsonl and review.jsonl"
+            reasons = "rejected.jsonl and, if the solver judged the rows, in review.jsonl"
             raise ConfigurationError(f"{options.folder}: no row is valid; read the reasons in {reasons}")
 
         used, coverage = {row.task for row in valid}, Coverage()
@@ -333,7 +335,7 @@ class AuthorPipeline:
         rejected = [weakness for _, weakness in judged if weakness is not None]
 
         self._bench.content("rejected.jsonl", list[files.Weakness], None, lambda: rejected)
-        if self._models is None:
+        if self._models is None or not valid:
             return valid, [*rejected, *self._refused]
 
         valid, review = reject_unsolved(valid, self._models)
@@ -447,7 +449,7 @@ def train_path(out: Path) -> Path:
 
 
 def plain_turns(plain: Counter[str]) -> list[str]:
-    """Return a line with the number of turns that keep the plain request and the reasons, if there are any."""
+    """Return one line with the number of turns that keep the plain request and the reasons; no line without turns."""
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in plain.most_common())
     turns = plugins.plural(plain.total(), "turn")
     return [f"In {turns}, the plain request stays because the writer's words are unusable: {reasons}."] if plain else []

@@ -240,15 +240,12 @@ class VariantBuilder(msgspec.Struct):
     def missing_parameter(self, draft: Draft) -> Draft | None:
         """Return the draft with a value left out of a request, which the user gives in the next turn.
 
-        Until then, only reading calls are allowed. The turn has one call, and the agent cannot know the value from
-        elsewhere. It belongs to a required parameter and is no boolean. Return None if there is no such value.
+        The call is expected only then. Calls that change nothing are allowed in the whole row. The turn has one call,
+        and the agent cannot know the value from elsewhere. It belongs to a required parameter and is no boolean. Return
+        None if there is no such value.
         """
-        places = [
-            (place, name)
-            for place in self._single_calls(draft)
-            for name in self._said_parameters(place.planned)
-            if not self._can_be_known(name, place, draft)
-        ]
+        said = self._said_parameters(draft)
+        places = [(place, name) for place, name in said if not self._can_be_known(name, place, draft)]
         if not places:
             return None
 
@@ -264,7 +261,7 @@ class VariantBuilder(msgspec.Struct):
     def missing_function(self, draft: Draft) -> Draft | None:
         """Return the draft with a function that changes the state withheld until the next turn.
 
-        Return None if no function can be withheld.
+        Calls that change nothing are allowed in the whole row. Return None if no function can be withheld.
         """
         places = [place for place in self._single_calls(draft) if self._can_be_held_out(place)]
         if not places:
@@ -318,7 +315,7 @@ class VariantBuilder(msgspec.Struct):
 
         None if no value that the user gives has a plausible alternative.
         """
-        places = [(place, name) for place in self._single_calls(draft) for name in self._said_parameters(place.planned)]
+        places = self._said_parameters(draft)
         # The first place with another likely value is used.
         self.random.shuffle(places)
         for place, name in places:
@@ -342,14 +339,18 @@ class VariantBuilder(msgspec.Struct):
             if turn.number is not None and len(turn.calls) == 1
         ]
 
-    def _said_parameters(self, planned: files.PlannedCall) -> list[str]:
-        """Return the required parameters with a value that the user gives.
+    def _said_parameters(self, draft: Draft) -> list[tuple[SingleCallTurn, str]]:
+        """Return the required parameters with a value that the user gives, each with its turn.
 
-        Booleans, which have no fixed wording, are left out.
+        Only unchanged turns with one call count. Booleans, which have no fixed wording, are left out.
         """
-        required = self.world.functions[planned.function].required
-        said_ones = [name for name, each in planned.arguments.items() if each.source is None and name in required]
-        return [name for name in said_ones if not isinstance(planned.arguments[name].value, bool)]
+        return [
+            (turn, name)
+            for turn in self._single_calls(draft)
+            for name, each in turn.planned.arguments.items()
+            if each.source is None and name in self.world.functions[turn.planned.function].required
+            if not isinstance(each.value, bool)
+        ]
 
     def _can_be_known(self, name: str, place: SingleCallTurn, draft: Draft) -> bool:
         """True if the agent can know a value without being told.

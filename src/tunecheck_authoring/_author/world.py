@@ -339,7 +339,7 @@ class Atom(msgspec.Struct, frozen=True):
 def atoms(value: object) -> list[Atom]:
     """Return the values in a result or a state that may be arguments, at most `_MOST_PLACES`.
 
-    Empty texts and booleans are left out.
+    Empty texts, booleans and null are left out.
     """
     return [*islice(_atoms(value, "", ()), _MOST_PLACES)]
 

@@ -66,6 +66,10 @@ class ServerGoneError(BaseException):
     This is no `Exception`, because callers of simulators treat exceptions as replies of calls.
     """
 
+    def __init__(self, server: str, reason: str) -> None:
+        """Name the server, by its command or URL without secrets, and the reason."""
+        super().__init__(f"MCP server {clean(shown_server(server), 200)}: {reason}")
+
 
 def shown_server(server: str) -> str:
     """Return a server's command or URL for files and errors, without possible secrets.
@@ -170,7 +174,7 @@ class McpSession:
         if isinstance(refusal, dict):
             why = str(refusal.get("message"))
             if method != "tools/call":
-                raise self._gone_error(method, why)
+                raise ServerGoneError(self._server, f"the request {method} failed: {clean(why, 200)}")
             return {"isError": True, "content": [{"type": "text", "text": why}]}
 
         result = answer.get("result")
@@ -188,11 +192,8 @@ class McpSession:
             late = isinstance(error, (queue.Empty, TimeoutError))
             why = f"no answer within {self._time_limit_s:g} s" if late else str(getattr(error, "strerror", 0) or error)
             advice = "" if isinstance(error, ValueError) else "; check that the server runs"
-            raise self._gone_error(str(message["method"]), f"{why or type(error).__name__}{advice}") from None
-
-    def _gone_error(self, method: str, reason: str) -> ServerGoneError:
-        server = clean(shown_server(self._server), 200)
-        return ServerGoneError(f"MCP server {server}: the request {method} failed: {clean(reason, 200)}")
+            reason = clean(f"{why or type(error).__name__}{advice}", 200)
+            raise ServerGoneError(self._server, f"the request {message['method']} failed: {reason}") from None
 
 
 def _result_text(result: Message) -> str:

@@ -116,7 +116,7 @@ class _StateProbe:
         self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
 
     def tools_that_show_state(self) -> dict[str, dict[str, JSON]]:
-        """Return the tools without arguments that together show every write, for `state_from`.
+        """Return the tools that need no arguments and together show every write, for `state_from`.
 
         If there are no such tools, return {FILES: {}} if the server's files show every write, else {}. Only additions
         are tried: a deletion may find nothing to delete.
@@ -290,7 +290,7 @@ class LiveServer:
         if live.state != self.recording.start:
             advice = "let its command use '{folder}', a new folder for each start, or record the server again"
             reason = f"the server did not start in the recorded state; {advice} (delete {self.recording.path})"
-            raise self._gone_error(reason)
+            raise ServerGoneError(self._server, reason)
         return live
 
     def _reach(self, state: str) -> _LiveSession:
@@ -316,11 +316,9 @@ class LiveServer:
             if live.state != call.after:
                 text = canonical_text([FunctionCall(call.call, call.arguments)])
                 advice = f"remove {call.call} from the tables in {self._file}, and delete {self.recording.path}"
-                raise self._gone_error(f"the state after {text} differs from the recording (random ids?); {advice}")
+                reason = f"the state after {text} differs from the recording (random ids?); {advice}"
+                raise ServerGoneError(self._server, reason)
         return live
-
-    def _gone_error(self, why: str) -> ServerGoneError:
-        return ServerGoneError(f"MCP server {shown_server(self._server)}: {why}")
 
     @property
     def _file(self) -> str:
@@ -368,7 +366,7 @@ class LiveServer:
 
         if files is None:
             reason = "the server's folder cannot be recorded: it is missing, contains a link or exceeds 1 MB"
-            raise self._gone_error(f"{reason}; remove {FILES} from state_from in {self._file}")
+            raise ServerGoneError(self._server, f"{reason}; remove {FILES} from state_from in {self._file}")
         return self._redactor.answer(files)
 
     def _call(self, live: _LiveSession, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:

@@ -99,7 +99,7 @@ class ServiceReply(msgspec.Struct, frozen=True):
         return ServiceReply(self.step, self.status, value_at(self.body, *path))
 
     def page(self, *path: str | int) -> str | None:
-        """Return the address of a page at this path of the body, or None if there is none."""
+        """Return the https address of a page at this path of the body, or None if there is none."""
         address = value_at(self.body, *path)
         return address if isinstance(address, str) and _PAGE.fullmatch(address) else None
 

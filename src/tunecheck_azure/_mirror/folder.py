@@ -350,7 +350,7 @@ class MirrorFolder:
             return shipped
 
     def _names(self, state: MirrorState) -> list[str]:
-        """Return the names of the folder's files in the order of shipping.
+        """Return the names of the folder's files in the order of shipping, without links, locks and unsafe names.
 
         The storage gets a finished `run.json` after the run's results, and a journal after the run's first `run.json`.
         Once `run.json` is shipped, the journal comes first: if another machine has continued the run, this is noticed
