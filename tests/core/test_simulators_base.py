@@ -1,5 +1,6 @@
 """User-written backends and simulators: how calls are bound, what goes wrong quietly, what a state is."""
 
+import json
 import math
 import re
 import time
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy
 import pytest
 from hypothesis import given, strategies as st
 from tests.conftest import ROOT
@@ -164,6 +166,9 @@ def test_an_object_with_an_error_is_an_error_result_unless_it_says_none() -> Non
         (["a", 1.0, True], "['a', 1.0, True]"),
         ({"é": math.nan, 1: None}, '{"\\u00e9": NaN, "1": null}'),
         ({"a": {1}}, "{'a': {1}}"),
+        ({"a": [1, True, 1.0, numpy.float64(1.5)]}, '{"a": [1, true, 1.0, 1.5]}'),
+        ({"a": [1.0, 1, True]}, '{"a": [1.0, 1, true]}'),
+        ({"a": ["x"] * 500}, json.dumps({"a": ["x"] * 500})),
         (2.50, "2.5"),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from tunecheck.episodes._dialects import registered_constants
 from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
 from tunecheck.formats._reading import read_calls, read_python_calls
-from tunecheck.simulators._backend import Backend, Backends, OperationResult, failure
+from tunecheck.simulators._backend import Backend, Backends, OperationResult, copy_json, failure
 
 MAX_CHANGES = 1_000
 """Maximum number of differences of two states that are compared."""
@@ -76,7 +76,7 @@ class Services(Backends):
     _: KW_ONLY
     data: Path | None = None
     long_context: Callable[[], Mapping[str, JSON]] | None = None
-    _readings: dict[str, Reading] = field(default_factory=dict, init=False)
+    _readings: dict[str, tuple[Reading, bool]] = field(default_factory=dict, init=False)
     _definitions: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -106,13 +106,18 @@ class Services(Backends):
         if not isinstance(item, str):
             return read_calls(item)
 
-        reading = self._readings.get(item)
-        if reading is None:
+        known = self._readings.get(item)
+        if known is None:
             reading = read_python_calls(item)
             values = [value for call in reading.calls for value in call.arguments.values()]
-            # Not cached, because a simulator could keep a list or an object and change it later.
-            if len(self._readings) < _MOST_READINGS and not any(isinstance(value, (list, dict)) for value in values):
-                self._readings[item] = reading
+            known = (reading, any(isinstance(value, (list, dict)) for value in values))
+            if len(self._readings) < _MOST_READINGS:
+                self._readings[item] = known
+
+        reading, is_nested = known
+        if is_nested:  # a copy, because a simulator could keep a list or an object and change it later
+            calls = tuple(FunctionCall(call.name, copy_json(call.arguments)) for call in reading.calls)
+            return replace(reading, calls=calls)
         return reading
 
     def definitions(self, backend: Backend) -> str:

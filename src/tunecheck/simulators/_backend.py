@@ -34,13 +34,14 @@ import copy
 import functools
 import inspect
 import json
+import marshal
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -149,6 +150,8 @@ def copy_json(value: _Value) -> _Value:
             return value.copy()  # type: ignore[return-value]
         return [copy_json(item) if isinstance(item, _NESTED) else item for item in value]  # type: ignore[return-value]
     if isinstance(value, dict):
+        if SCALAR_TYPES.issuperset(map(type, value.values())):
+            return dict(value)  # type: ignore[return-value]
         copied = {key: copy_json(item) if isinstance(item, _NESTED) else item for key, item in value.items()}
         return copied  # type: ignore[return-value]
     return value
@@ -186,6 +189,14 @@ class Operation(msgspec.Struct, frozen=True):
         Raises:
             ArgumentError: too many arguments, an unknown or repeated one, or a missing required one.
         """
+        # Most calls: all arguments have names, and fit.
+        if (
+            not positional
+            and all(map(self.parameters.__contains__, named))
+            and all(map(named.__contains__, self.required))
+        ):
+            return dict(named)
+
         # Too many positional arguments are cut off here, and refused below.
         bound = dict(zip(self.parameters[: self.positional], positional, strict=False))
 
@@ -385,10 +396,44 @@ def result_text(value: object) -> str:
         return value
     if isinstance(value, dict):
         try:
-            return json.dumps(value)
+            return _object_text(value)
         except (TypeError, ValueError, RecursionError):
             return str(value)
     return str(value)
+
+
+def _object_text(value: dict[Any, Any]) -> str:
+    """Return an object as JSON text; the texts of recent results are cached.
+
+    The model and the ground truth get equal results, and `json` takes 0.8 ms for one of BFCL's with long context.
+
+    Raises:
+        TypeError, ValueError, RecursionError: the object has no JSON form.
+    """
+    try:
+        # Version 2 gives the same bytes for the same content; later versions depend on the identity of its parts.
+        packed = marshal.dumps(value, 2)
+        if len(packed) < _SHORT:
+            return _short_text(packed)
+        if len(packed) < _LONG:
+            return _long_text(packed)
+    except (TypeError, ValueError):
+        # `marshal` does not know an enum's member, and turns a number of numpy into bytes; `json` writes both.
+        return json.dumps(value)
+    return json.dumps(value)
+
+
+# Objects with fewer bytes than this. There are many short ones; the text of a larger one than these is not cached.
+_SHORT, _LONG = 1_000, 50_000
+
+
+def _packed_text(packed: bytes) -> str:
+    """Return the JSON text of an object that `marshal` has packed."""
+    return json.dumps(marshal.loads(packed))  # noqa: S302 - bytes of our own
+
+
+_short_text = functools.lru_cache(maxsize=4_096)(_packed_text)
+_long_text = functools.lru_cache(maxsize=200)(_packed_text)
 
 
 class Backend:
@@ -469,10 +514,10 @@ class Backend:
             LateError: the thread did not end within the time limit.
         """
         simulator = self.simulators[owner]
-        work = functools.partial(operation.method, simulator, **arguments)
-
         if simulator.bounded and not operation.is_async:
-            return work()
+            return operation.method(simulator, **arguments)
+
+        work = functools.partial(operation.method, simulator, **arguments)
         if operation.is_async:
             # asyncio.run needs a thread without an event loop. An async method returns a coroutine.
             return _run_with_time_limit(lambda: asyncio.run(work()), self.time_limit_s)  # type: ignore[arg-type]

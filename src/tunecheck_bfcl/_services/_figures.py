@@ -71,8 +71,13 @@ class ConfiguredService(Simulator):
                 path = f"initial_config.{type(self).__name__}.{name}"
                 raise DataError(f"{path} must be {_NAMES.get(kind, kind.__name__)}, not {found}")
 
-        self._random = random.Random(self.data.pop("random_seed", 0))
+        self._seed = self.data.pop("random_seed", 0)
         self._padding: Mapping[str, Any] | None = long_context
+
+    @functools.cached_property
+    def _random(self) -> random.Random:
+        """The random numbers; made at the first use, because most conversations need none."""
+        return random.Random(self._seed)
 
     def entry(self, part: str, key: object, reason: str) -> dict[str, Any]:
         """Return the object under a key of `data[part]`, not a copy; if the key is missing, refuse with this reason."""

@@ -8,6 +8,7 @@ a power, the digits of a root and of a logarithm.
 """
 
 import decimal
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -181,7 +182,9 @@ class MathAPI(Simulator):
             base: The base of the logarithm.
             precision: How many decimal digits to compute.
         """
-        return {"result": _logarithm(value, base, int(precision))}
+        digits = int(precision)
+        refuse_if(digits > MAX_PRECISION, f"the precision may be {MAX_PRECISION} digits at most")
+        return {"result": _logarithm(_check_number(value), _check_number(base), digits)}
 
     @tool
     def sum_values(self, numbers: list[float]) -> dict[str, float]:
@@ -304,24 +307,21 @@ def _no_conversion(unit_in: str, unit_out: str) -> str:
     return f"there is no conversion from '{unit_in}' into '{unit_out}'"
 
 
-def _logarithm(value: JSON, base: JSON, digits: int) -> Shown:
+@functools.lru_cache(maxsize=256, typed=True)
+def _logarithm(number: float | str, base: float | str, digits: int) -> Shown:
     """Return the logarithm of a number, complex if the number or the base is negative.
 
     The logarithm of 100 to the base 10 with 15 digits is shown as `mpf('2.0')`.
 
     Raises:
-        SimulatorError: a value is not a number, the base is 1, or the precision exceeds `MAX_PRECISION`.
+        SimulatorError: the base is 1.
     """
     from mpmath import MPContext  # slow to import, and few conversations need it
 
-    refuse_if(digits > MAX_PRECISION, f"the precision may be {MAX_PRECISION} digits at most")
-
-    context = MPContext()  # a context per call, so that the precision does not affect later calls
+    context = MPContext()  # a context per call, so that the precision does not affect other calls
     context.dps = digits
-    number, base_number = _check_number(value), _check_number(base)
-
     try:
-        return Shown(repr(context.log(number) / context.log(base_number)))
+        return Shown(repr(context.log(number) / context.log(base)))
     except ZeroDivisionError:
         raise SimulatorError("there is no logarithm to the base 1") from None
 
