@@ -63,9 +63,16 @@ EVALUATORS: dict[str, Any] = {
 }
 
 
-def own(output: dict[str, Any], response: Any = None, ground_truth: Any = None) -> dict[str, Any]:
+def own(
+    output: dict[str, Any], response: Any = None, ground_truth: Any = None, functions: Any = None, result: Any = None
+) -> dict[str, Any]:
     """A user's own evaluator, whose output stands in the row."""
     return output if "own_result" in output else {"own": 0.0, "own_result": "fail", **output}
+
+
+def other(other: dict[str, Any], response: Any = None) -> dict[str, Any]:
+    """A second one, which gets another answer."""
+    return other
 
 
 def causes_of(result: Any) -> dict[str, tuple[str | None, Any]]:
@@ -90,10 +97,19 @@ def test_a_row_has_the_first_cause_that_holds_with_its_evidence(tmp_path: Path) 
     assert sum(shares.values()) == pytest.approx(sum(code is not None for code, _ in expected.values()) / len(lines))
 
 
+def test_encoding_is_no_cause_where_evaluators_got_the_decoded_arguments(tmp_path: Path) -> None:
+    texts = [json.dumps('{"city": "Rome"}'), '```json\n{"city": "Rome"}\n```', '{"city": Rome}']
+    data = [{"answer": called(call(arguments=text)), "tools": TOOLS, "ground_truth": TRUTH} for text in texts]
+    result = run(tmp_path, data, target=target, evaluators={"arguments": ArgumentMatchEvaluator()}, calls="lenient")
+    found = [(row["cause"], row["cause_evidence"].get("path")) for row in rows_of(result)]
+    assert found == [("wrong_argument.other", "city"), ("wrong_argument.other", "city"), ("bad_arguments", None)]
+
+
 def test_what_a_users_evaluator_finds_is_a_cause_beside_those_of_the_answer(tmp_path: Path) -> None:
-    lines = [line for line in TABLE if "output" in line]
+    lines = [line for line in TABLE if "truth" not in line]
     data = [{key: row[key] for key in row if key not in ("test", "code", "evidence")} for row in lines]
-    result = run(tmp_path, data, target=target, evaluators={"own": own})
+    config = {"other": {"response": "${data.said}"}}
+    result = run(tmp_path, data, target=target, evaluators={"own": own, "other": other}, evaluator_config=config)
     assert causes_of(result) == {row["id"]: (row["code"], row["evidence"]) for row in lines}
 
 
@@ -118,31 +134,6 @@ def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, 
     data = [{"answer": called(*made), "functions": [tool["function"] for tool in TOOLS], "ground_truth": truth}]
     result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="strict")})
     assert rows_of(result)[0]["cause"] == cause
-
-
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("Please book me a table in Paris.\nSure!", "echoed_prompt"),
-        ("<|im_start|>system\nYou book tables.<|im_end|>\n<|im_start|>user\nPlease book", "echoed_prompt"),
-        ("<|begin_of_text|>Today: 1 May<|user|>\nPlease book me a table in Paris.", "echoed_prompt"),
-        (
-            f"Please book me a table in Paris.<tool_call>{WRITTEN.replace('book_table', 'set_alarm')}</tool_call>",
-            "echoed_prompt",
-        ),
-        ("Please wait.", "answered_instead_of_calling"),
-        ("You said: Please book me a table in Paris.", "answered_instead_of_calling"),
-    ],
-)
-def test_an_answer_that_begins_with_the_prompt_is_told_from_one_of_the_models_own(
-    tmp_path: Path, text: str, cause: str
-) -> None:
-    turns = [("system", "You book tables."), ("user", "Please book me a table in Paris.")]
-    query = [{"role": role, "content": content} for role, content in turns]
-    for asked in (query, [query], *[query[1]["content"]] * ("system" not in text)):
-        row = {"query": asked, "answer": said(text), "tools": TOOLS, "ground_truth": TRUTH}
-        result = run(tmp_path, [row], target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
-        assert rows_of(result)[0]["cause"] == cause
 
 
 @pytest.mark.parametrize(

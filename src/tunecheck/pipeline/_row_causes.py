@@ -97,7 +97,7 @@ _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Formats that ordinary data or prose can resemble: `[{"paris": {"temperature": 20}}]` and `[f(a=1)]`."""
 
 
-def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenient: bool = False) -> Fault | None:
+def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator], *, lenient: bool) -> Fault | None:
     """Return the main cause of a row's failure: the first in the order of codes.toml.
 
     With `lenient`, evaluators got wrongly encoded arguments decoded, so the encoding is no cause. Return None if the
@@ -209,7 +209,7 @@ def _causes_of_fault(fault: Fault, answer: FailedAnswer) -> Iterator[Fault]:
     # A fault is a cause if codes.toml or a plug-in lists its code among the causes, or if it is a wrong argument.
     code = cause_of_fault(fault.code)
     if code in causes() or code.startswith("wrong_argument."):
-        yield fault if code == fault.code else replace(fault, code=code)
+        yield replace(fault, code=code)
 
 
 def _difference_faults(answer: FailedAnswer) -> Iterator[Fault]:
@@ -413,7 +413,7 @@ def _lost_call_fault(answer: FailedAnswer) -> Fault | None:
     """
     reading, reason = answer.reading, answer.columns.get("finish_reason")
     if reading.cause == "call_in_reasoning":
-        return Fault(code="call_in_reasoning", message=reading.problem or "")
+        return Fault(code="call_in_reasoning", message=reading.problem)
 
     if reading.calls or not answer.expects_call:
         return None
