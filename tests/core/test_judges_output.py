@@ -112,9 +112,7 @@ def test_a_binary_score_is_zero_or_one(tmp_path: Path) -> None:
 def form(score: str, kind: Kind, labels: Mapping[str, float], most: float = 1.0, type_: str = "string") -> AnswerForm:
     outputs = {"reason": {"type": "string"}, score: {"type": type_}}
     least = 1.0 if most > 1 else 0.0
-    return AnswerForm(
-        ResolvedOutput("m", score, "reason", (least, most), None, True, kind, labels, outputs, (score,)), "here"
-    )
+    return AnswerForm(ResolvedOutput("m", score, "reason", (least, most), None, True, kind, labels, outputs), "here")
 
 
 FIVE = form("score", "score", {}, 5.0, "number")

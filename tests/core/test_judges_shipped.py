@@ -133,9 +133,13 @@ def test_differences_of_another_form_are_asked_for_again(wrong: Any) -> None:
     found: Any = DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
     assert len(model.requests) == 2
     assert len(found["difference_differences"]) == 1
-    model = Scripted(json.dumps({"reason": "r", "score": 0.4}), difference())
-    DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
-    assert '"differences" is a required property' in str(model.requests[1].messages[-1]["content"])
+
+
+def test_a_judgement_without_a_list_of_differences_counts() -> None:
+    model = Scripted(json.dumps({"reason": "r", "score": 0.4}))
+    found: Any = DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
+    assert (found["difference"], found["difference_differences"]) == (0.4, [])
+    assert "faults" not in found["difference_properties"] and "differences" not in found["difference_properties"]
 
 
 def test_the_seven_kinds_are_asked_for_by_the_schema() -> None:

@@ -24,7 +24,8 @@ def shipped_prompt(name: str, folder: Path) -> Path:
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
     """Load the prompt of a `.prompty` file, in either dialect.
 
-    `text` replaces the content of the file; `source` is then only its name in errors.
+    `text` replaces the content of the file. `source` is then its name in errors. If such a file exists, files that the
+    prompt refers to are searched in its folder.
 
     Raises:
         PromptError: the prompt is unreadable or wrong; the error names file, line and key.

@@ -68,7 +68,6 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
     kind: Kind
     labels: Mapping[str, float]
     outputs: Mapping[str, Mapping[str, JSON]]
-    required: tuple[str, ...]
 
     def passes(self, score: float) -> bool | None:
         """Return whether a row with this score passes; None if there is no threshold."""
@@ -99,14 +98,14 @@ class ResolvedOutput(msgspec.Struct, frozen=True):
         return renamed
 
     def schema(self) -> dict[str, JSON]:
-        """Return the JSON schema of the judge's whole answer."""
+        """Return the JSON schema of the judge's whole answer, in which only the score is required."""
         properties: dict[str, JSON] = {name: dict(schema) for name, schema in self.outputs.items()}
-        return {"type": "object", "properties": properties, "required": list(self.required)}
+        return {"type": "object", "properties": properties, "required": [self.score]}
 
     def data(self) -> dict[str, JSON]:
         """Return all settings as plain data, for fingerprints and the manifest."""
         data = msgspec.structs.asdict(self)
-        del data["outputs"], data["required"]
+        del data["outputs"]
         bounds = list(self.range) if self.range else None
         return {**data, "range": bounds, "labels": dict(self.labels), "schema": self.schema()}
 
@@ -124,22 +123,16 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
     return read_as(settings, JudgeSettings, "judge settings")
 
 
-def resolve_output(
-    prompt: Prompt, wanted: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
-) -> ResolvedOutput:
+def resolve_output(prompt: Prompt, wanted: JudgeOutput, *, stem: str) -> ResolvedOutput:
     """Decide how the judge's answer is read: which keys are score and reason, which scores are possible, which pass.
 
-    The `wanted` settings come before the prompt's `outputs:`. `stem` is the default name of the metric. `schemas` are
-    outputs that the evaluator reads besides the score. If the prompt declares these outputs, they are required, and
-    `schemas` replace the prompt's own. The default threshold is the middle of the range.
+    The `wanted` settings come before the prompt's `outputs:`. `stem` is the default name of the metric. The default
+    threshold is the middle of the range.
 
     Raises:
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
     """
-    metric = wanted.metric or stem
-    # A judge that reads an output has its schema fixed, so a user's prompt can add outputs but not change these.
-    replaced = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
-    outputs = {**prompt.outputs, **replaced}
+    metric, outputs = wanted.metric or stem, prompt.outputs
 
     score = wanted.score or _score_key(prompt, metric)
     reason = wanted.reason or next((name for name in REASON_NAMES if name in outputs), None)
@@ -175,7 +168,6 @@ def resolve_output(
         labels=labels,
         # Reason first, score last, because the model writes them in this order: a score before its reason is a guess.
         outputs=dict(sorted(outputs.items(), key=lambda item: (item[0] != reason, item[0] == score))),
-        required=(score, *replaced),
     )
 
 

@@ -218,7 +218,7 @@ class PromptyEvaluator(Evaluator):
         own_output = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
         settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
-        self._output = resolve_output(self._prompt, settings, stem=stem, schemas=self._schemas)
+        self._output = resolve_output(self._prompt, settings, stem=stem)
         self.samples: int = settings.samples or 1
         """The number of judgements per row."""
 
@@ -256,8 +256,6 @@ class PromptyEvaluator(Evaluator):
 
     # -- what subclasses say
 
-    _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
-    """JSON schemas of required outputs besides the score, if the prompt declares them."""
     _provided: ClassVar[frozenset[str]] = frozenset()
     """Inputs of the prompt that `_prepare` computes from the evaluator's parameters."""
 
@@ -383,7 +381,7 @@ class PromptyEvaluator(Evaluator):
         # A label's word says more than its number.
         score_keys = () if output.labels else (output.score,)
         # Values with a place of their own in the verdict are no properties.
-        excluded = {output.reason, *score_keys, *self._schemas, "status", *properties}
+        excluded = {output.reason, *score_keys, "status", *properties}
         properties |= {name: value for name, value in answer.values.items() if name not in excluded}
 
         judged = self._make_verdict(result.score, answer.reason, properties=properties)

@@ -35,22 +35,6 @@ _MOST_DIFFERENCES = 50  # in a row's verdict
 _NOTHING_DIFFERS_FROM = 0.8
 """On the prompt's scale, scores below this mean that something differs."""
 
-# A difference: {"where": "date", "expected": "2025-11-05", "actual": "5 Nov 2025", "kind": "date format"}
-_ANY_VALUE: dict[str, JSON] = {"type": ["string", "number", "boolean", "null"]}
-_DIFFERENCES: dict[str, JSON] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "where": {"type": "string"},
-            "expected": _ANY_VALUE,
-            "actual": _ANY_VALUE,
-            "kind": {"type": "string", "enum": [*KINDS]},
-        },
-        "required": [*_KEYS],
-    },
-}
-
 
 class ShippedJudge(PromptyEvaluator):
     """Base of the judges that are part of the package.
@@ -224,7 +208,6 @@ class DifferenceEvaluator(_CallsJudge):
     """
 
     replaceable_prompt: ClassVar[str] = "difference"
-    _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {"differences": _DIFFERENCES}
 
     def _without_model(self, comparison: CallComparison) -> VerdictWithoutModel | None:
         """Return the verdict if calls or texts are equal; else None, for the model to judge.
@@ -266,14 +249,15 @@ class DifferenceEvaluator(_CallsJudge):
         return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        """Add the differences listed in the answer's `values` to the verdict; for a failed row, also as faults."""
+        """Move the differences in the answer's `values` to a key of the verdict; for a failed row, also add faults."""
         # A user's prompt may list further keys, which are left out.
         kept = [{key: item[key] for key in _KEYS} for item in _valid_differences(values)[:_MOST_DIFFERENCES]]
 
+        properties = judged["difference_properties"]
+        assert isinstance(properties, dict)
+        properties.pop("differences", None)
         if kept and judged["difference_passed"] is False:
-            properties = judged["difference_properties"]
-            assert isinstance(properties, dict)
-            judged = {**judged, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
+            properties["faults"] = to_json(map(_fault, kept))
 
         return {**judged, "difference_differences": [*kept]}
 
@@ -281,7 +265,7 @@ class DifferenceEvaluator(_CallsJudge):
 def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     """Return the differences in an answer that have all keys and a known kind.
 
-    They are checked here because a user's prompt may have no schema of its outputs.
+    They are checked here because a user's prompt may describe the list otherwise, or not at all.
     """
     listed = values.get("differences")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
