@@ -9,26 +9,14 @@ from tests.comparison_parts import declares, row, verdict as verdict_keys, write
 from tests.report_parts import data_of
 from tests.view_parts import serving
 
-from tunecheck import (
-    ConfigurationError,
-    Metric,
-    MetricComparison,
-    Run,
-    calibrate,
-    compare,
-    evaluate,
-    select,
-    verdict,
-    write_report,
-)
+from tunecheck import Metric, MetricComparison, Run, calibrate, compare, evaluate, select, verdict, write_report
 from tunecheck._files import JudgeCalibration, LabelledVerdict
 from tunecheck.cli import main
 from tunecheck.cli._baseline import Base
 from tunecheck.cli._gates import parse_gate
 from tunecheck.comparison import ComparisonSettings, corrections, headline
 from tunecheck.report._serving import runs_page
-from tunecheck.runs import find_calibration, save_calibration
-from tunecheck.runs._store import calibration_file
+from tunecheck.runs import save_calibration
 from tunecheck.statistics import LabelCounts, prediction_powered, rogan_gladen
 
 JUDGE, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -226,16 +214,6 @@ def test_a_served_page_is_made_again_when_its_judge_is_calibrated(tmp_path: Path
         assert "corrected for judge errors" not in served.get(f"/runs/{run.id}")[1]
         calibrated(tmp_path, {"please": ("pass", 10), "no": ("fail", 10)})
         assert "corrected for judge errors" in served.get(f"/runs/{run.id}")[1]
-
-
-def test_a_calibration_is_found_by_a_judges_name_alone_and_never_by_a_path(tmp_path: Path) -> None:
-    path = save_calibration(tmp_path, kept(JUDGE, ERRORS))
-    assert path == calibration_file(tmp_path, JUDGE)
-    assert find_calibration(tmp_path, JUDGE) == kept(JUDGE, ERRORS)
-    assert find_calibration(tmp_path, f"../judges/{JUDGE}") is None
-    path.write_text('{"format_version": 99}')
-    with pytest.raises(ConfigurationError, match="a newer Tunecheck wrote this file"):
-        find_calibration(tmp_path, JUDGE)
 
 
 def test_trials_of_one_question_are_not_as_many_rows(tmp_path: Path) -> None:

@@ -1,28 +1,44 @@
 """Run folders: their names, how they are found, and what run.json says."""
 
+import hashlib
+import json
+import platform
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import convert
 from msgspec.structs import replace
-from tests.pipeline_parts import length, run
+from tests.pipeline_parts import Answering, length, run
 from tests.tables import cases
 
-from tunecheck import BleuScoreEvaluator, ConfigurationError, DataError, Run, find_run
-from tunecheck.pipeline import Journal, bind_evaluator
-from tunecheck.plugins import EvaluatorEntry, RunFile, replacing, write_file
+from tunecheck import BleuScoreEvaluator, ConfigurationError, DataError, Metric, Run, TunecheckError, find_run, plugins
+from tunecheck._files import JudgeCalibration
+from tunecheck.pipeline import Journal, bind_evaluator, parse_mapping
+from tunecheck.plugins import EvaluatorEntry, MetricEntry, RunFile, content_hash, dumps, loads, replacing, write_file
 from tunecheck.runs import (
+    MIRROR_STATE,
     _manifest as manifest,
+    _store as store,
     create_run,
     describe_evaluators,
+    dumps_readably,
+    find_calibration,
     list_runs,
+    mirror_folder,
+    open_mirror,
     resume_manifest,
     reusable,
+    save_calibration,
+    stopped_text,
+    value_reader,
     versions,
 )
-from tunecheck.runs._manifest import Reusable
 
 
 def made(folder: Path, *names: str) -> list[Run]:
@@ -31,6 +47,14 @@ def made(folder: Path, *names: str) -> list[Run]:
         (folder / name).mkdir(parents=True)
         (folder / name / "run.json").write_text(f'{{"status": "finished", "name": "{name}"}}')
     return [Run(folder / name) for name in names]
+
+
+def outcome(act: Callable[..., object], *arguments: object) -> Any:
+    """What an act returns, or the text of its error."""
+    try:
+        return act(*arguments)
+    except TunecheckError as error:
+        return str(error)
 
 
 A, B, C = "a-20240101T000000Z-aaaaaa", "with-hyphens-20240102T000000Z-bbbbbb", "a-20240103T000000Z-cccccc"
@@ -53,53 +77,7 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_p
     first, second, third = made(tmp_path, A, B, C)
     assert find_run(tmp_path / A, tmp_path) == first
     assert find_run(str(tmp_path / A), Path("elsewhere")) == first
-    assert find_run(B, tmp_path) == second
-    assert find_run("with", tmp_path) == second
-    assert find_run("last", tmp_path) == third
-
-
-def test_a_run_of_exactly_this_name_is_meant_though_longer_names_begin_with_it(tmp_path: Path) -> None:
-    first, _ = made(tmp_path, "ck1-20240101T000000Z-aaaaaa", "ck10-20240101T000000Z-aaaaaa")
-    assert find_run("ck1", tmp_path) == first
-    with pytest.raises(ConfigurationError, match="'ck' matches 2 runs"):
-        find_run("ck", tmp_path)
-
-
-@cases("runs")
-def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, name: str, said: str) -> None:
-    made(tmp_path, A, B, C)
-    with pytest.raises(ConfigurationError, match=said):
-        find_run(name, tmp_path)
-
-
-def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
-    made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
-    with pytest.raises(ConfigurationError, match=r"'a-' matches 6 runs \(.*a-20240105T000000Z-aaaaaa, …\): write more"):
-        find_run("a-", tmp_path)
-
-
-def test_a_name_means_its_newest_run_and_not_longer_names(tmp_path: Path) -> None:
-    made(tmp_path, *(f"{name}-2024010{day}T000000Z-aaaaaa" for name, day in (("a", 1), ("a", 2), ("a-b", 3))))
-    assert find_run("a", tmp_path).id == "a-20240102T000000Z-aaaaaa"
-
-
-@pytest.mark.parametrize("ending", ["", "-20240101T000000Z-aaaaaa"], ids=["a name", "a whole id"])
-def test_a_run_that_is_not_there_has_the_nearest_names(tmp_path: Path, ending: str) -> None:
-    made(tmp_path, "bfcl-simulated-20240101T000000Z-aaaaaa", "notes-20240102T000000Z-bbbbbb")
-    with pytest.raises(ConfigurationError, match=f"did you mean 'bfcl-simulated{ending}'"):
-        find_run(f"bfcl-simulatd{ending}", tmp_path)
-
-
-def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    problem = r"^\S*data has no run\.json, so it is not a run: name a run's folder or id \(`compare` also reads"
-    with pytest.raises(ConfigurationError, match=problem):
-        find_run(tmp_path / "data", tmp_path / "eval_results")
-
-
-def test_the_last_of_no_runs_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="there is no run 'last'"):
-        find_run("last", tmp_path / "nothing")
+    assert (find_run("with", tmp_path), find_run("last", tmp_path)) == (second, third)
 
 
 def test_runs_are_listed_oldest_first_whatever_their_names(tmp_path: Path) -> None:
@@ -129,15 +107,13 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
     found.write(RunFile(status="running"))
     journal = Journal(found.journal)
     assert found.status() == "running"
+    assert outcome(found.rows) == f"run {A} has no results, because it is still running: wait for its end"
     journal.close()
     assert found.status() == "killed"
 
 
 def test_a_finished_run_whose_rows_are_gone_says_so(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
-    found.write(RunFile(status="finished"))
-    with pytest.raises(ConfigurationError, match=r"is finished, but eval_results\.jsonl is missing"):
-        found.rows()
     found.results.mkdir()
     with pytest.raises(ConfigurationError, match=r"is finished, but eval_results\.jsonl is missing"):
         found.rows()
@@ -155,28 +131,6 @@ def test_a_damaged_row_names_its_file_and_line(tmp_path: Path, content: bytes) -
     for read in (lambda: list(rows), lambda: rows[1], lambda: rows[1:], lambda: list(rows.only([1]))):
         with pytest.raises(DataError, match=r"eval_results\.jsonl: line 2 is damaged \(.+\): restore"):
             read()
-
-
-def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Path) -> None:
-    (found,) = made(tmp_path, A)
-    found.write(RunFile())
-    assert found.status() == "unknown"
-
-
-def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
-    (found,) = made(tmp_path, A)
-    found.write(RunFile(status="interrupted"))
-    problem = rf"run {A} has no results, because it is not finished \(interrupted\)"
-    with pytest.raises(ConfigurationError, match=f"{problem}: finish it with the same Python call and resume='{A}'"):
-        found.rows()
-    place = f"--results-dir {found.folder.parent}"
-    for key, words in (("dataset", "evaluate"), ("judge_calibrate", "judge calibrate")):
-        found.write(RunFile(status="interrupted", command={key: {}}))
-        with pytest.raises(ConfigurationError, match=f"finish it with tunecheck {words} --resume {A} {place}"):
-            found.rows()
-    advice = "resume the run, or if it has finished, restore the file"
-    with pytest.raises(ConfigurationError, match=rf"no metrics\.json: {advice}$"):
-        found.metrics()
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -225,67 +179,191 @@ def of(target: dict[str, Any] | None = None, **fingerprints: str | None) -> RunF
     return RunFile(status="failed", target=target, evaluators=entries)
 
 
-def test_an_evaluator_is_called_as_its_users_import_it() -> None:
-    bound = [bind_evaluator("own", length, {}), bind_evaluator("bleu", BleuScoreEvaluator(), {})]
-    types = {name: entry.type for name, entry in describe_evaluators(bound).items()}
-    assert types == {"own": "tests.pipeline_parts.length", "bleu": "tunecheck.BleuScoreEvaluator"}
+class Tone:
+    """Stands for a judge."""
+
+    judged, scoring_version, primary, metrics = True, 1, "tone", (Metric("tone", "count", (0, 5)),)
+
+    def __init__(self) -> None:
+        self.arguments = {"model": "m", "api_key": "abc"}
+
+    def __call__(self, *, response: str) -> int:
+        return len(response)
 
 
-def test_a_metric_s_range_is_that_which_it_declares() -> None:
-    (score,) = describe_evaluators([bind_evaluator("bleu", BleuScoreEvaluator(), {})])["bleu"].metrics
-    assert score.range == [0.0, 1.0]
+def test_an_evaluator_is_described_by_what_its_verdicts_depend_on() -> None:
+    shipped = type("ShippedTone", (Tone,), {"__module__": "tunecheck.evaluators"})
+    bound = [bind_evaluator(f"e{at}", each, {}) for at, each in enumerate((Tone(), shipped(), length))]
+    own, built_in, function = (each.fingerprint for each in bound)
+    arguments: dict[str, Any] = {"model": "m", "api_key": "***"}
+    metrics = [MetricEntry("tone", "count", [0, 5])]
+    kind = f"{__name__}.Tone"
+    tone = EvaluatorEntry(arguments=arguments, primary="tone", metrics=metrics, type=kind, fingerprint=own, judge=own)
+    judge = content_hash(["tunecheck.evaluators.ShippedTone", arguments])
+    assert describe_evaluators(bound) == {
+        "e0": tone,
+        "e1": replace(tone, type="tunecheck.evaluators.ShippedTone", fingerprint=built_in, judge=judge),
+        "e2": EvaluatorEntry(type="tests.pipeline_parts.length", arguments={}, fingerprint=function),
+    }
+    (bleu,) = describe_evaluators([bind_evaluator("bleu", BleuScoreEvaluator(), {})]).values()
+    assert (bleu.type, bleu.metrics[0].range, bleu.judge) == ("tunecheck.BleuScoreEvaluator", [0.0, 1.0], None)
+
+
+def test_a_target_and_a_mapping_are_described_as_users_write_them_without_secrets() -> None:
+    target = Talking()
+    target.describe = lambda: {"name": "t", "api_key": "abc"}  # type: ignore[method-assign]
+    described = {"name": "t", "api_key": "***", "fingerprint": "1", "simulated": False}
+    assert (manifest.describe_target(target), manifest.describe_target(None)) == (described, None)
+    written: dict[str, Any] = {"question": "${data.q['a b']}", "count": 3, "text": "a"}
+    assert manifest.describe_mapping({"e": parse_mapping(written, "e")}) == {"e": written}
 
 
 def test_versions_go_on_after_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "_SHOWN_VERSIONS", ("a package that nobody has", "msgspec"))
-    assert versions().keys() == {"python", "msgspec"}
+    assert versions() == {"python": platform.python_version(), "msgspec": msgspec.__version__}
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "held"),
-    [
-        (of(), of(), Reusable(frozenset(), answers=False)),
-        (of(ENDPOINT), of(None), Reusable(frozenset(), answers=False)),
-        (of(ENDPOINT), of(ENDPOINT), Reusable(frozenset(), answers=True)),
-        (of(ENDPOINT), of(ENDPOINT | {"fingerprint": "b"}), Reusable(frozenset(), answers=False)),
-        (of(ENDPOINT), of(ENDPOINT | {"fingerprint": None}), Reusable(frozenset(), answers=False)),
-        (of(e="1", f="1", g=None), of(e="1", f="2", g=None, h="1"), Reusable(frozenset("e"), answers=False)),
-    ],
-)
-def test_what_has_not_changed_may_be_reused(before: RunFile, now: RunFile, held: Reusable) -> None:
-    assert reusable(before, now) == held
+class Talking(Answering):
+    """A target whose answers form one conversation, so that a new run takes all or none of them."""
+
+    answers_can_be_reused = False
+    evaluators_may_change = True
 
 
-def test_answers_of_a_target_without_a_fingerprint_are_reused_with_a_note_where_its_settings_are_the_same() -> None:
-    before = of({"kind": "own", "size": 1, "fingerprint": None})
-    same = reusable(before, before)
-    assert same.answers
-    assert [note[:50] for note in same.notes] == ["answers were reused, but Tunecheck cannot tell whe"]
-    assert reusable(before, of({"kind": "own", "size": 2, "fingerprint": None})) == Reusable(frozenset(), answers=False)
+READ: dict[str, Callable[[RunFile, Any], object]] = {
+    "endpoint": lambda run, _: store.endpoint_of(run),
+    "command": lambda run, _: store.command_of(run.command),
+    "options": lambda run, _: store.recorded_values(run.command),
+    "early end": lambda run, _: stopped_text(run.decision or None),
+    "reuse": lambda run, now: reusable(run, convert(now, RunFile)),
+    "resume": lambda run, now: resume_manifest("r", run, convert(now, RunFile), None),
+    "resume a conversation": lambda run, now: resume_manifest("r", run, convert(now, RunFile), Talking()),
+    "value": lambda run, given: value_reader(run, "truth", given[0])(*given[1:]),
+    "settings": lambda run, _: manifest.kept_settings(run.target),
+}
+
+
+@cases("runs")
+def test_run_json_tells_these_facts(fact: str, of: dict[str, Any], given: Any, told: Any) -> None:
+    assert loads(dumps(outcome(READ[fact], convert(of, RunFile), given))) == told
 
 
 def test_a_run_that_goes_on_is_written_in_the_format_of_today() -> None:
-    before = replace(of(ENDPOINT, e="1"), format_version=0, name="mine")
-    now = of(ENDPOINT, e="1")
-    assert resume_manifest("r", before, now, None) == replace(
-        now, name="mine", status="running", format_version=now.format_version
+    before, now = RunFile(format_version=0, name="a", command={"limit": 1}), RunFile(evaluators={"e": EvaluatorEntry()})
+    running = replace(before, status="running", format_version=now.format_version)
+    assert resume_manifest("r", before, replace(now, evaluators={}), None) == running
+    other = replace(before, evaluators={"e": EvaluatorEntry(fingerprint="old")})
+    assert resume_manifest("r", other, now, Talking()) == replace(running, evaluators=now.evaluators)
+    options = {"limit": 2}
+    again = resume_manifest("r", other, replace(now, command=options), Talking())
+    assert again == replace(running, evaluators=now.evaluators, command=options)
+
+
+ASKED: dict[str, Callable[[Run], Any]] = {
+    "rows": lambda run: list(run.rows()),
+    "metrics": Run.metrics,
+    "manifest": lambda run: run.manifest().status,
+    "status": Run.status,
+    "resuming": Run.resuming,
+    "resuming all": lambda run: run.resuming(all_rows=True),
+    "resuming there": lambda run: run.resuming(["--results-dir", "a b"], all_rows=True),
+    "fails again": lambda run: run.fails_again,
+}
+
+
+@cases("runs")
+def test_a_run_answers_by_its_files(cwd: Path, place: str, files: dict[str, Any], asked: str, answer: Any) -> None:
+    (folder := cwd / place / "r").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    assert outcome(ASKED[asked], Run(Path(place) / "r")) == answer
+
+
+@cases("runs")
+def test_of_these_runs_in_their_order_one_is_found(
+    cwd: Path, runs: dict[str, Any], listed: Any, asked: str, found: str
+) -> None:
+    for name, content in runs.items():
+        (cwd / "runs" / name).mkdir(parents=True)
+        if content is not None:
+            (cwd / "runs" / name / "run.json").write_text(json.dumps(content))
+    assert [run.id for run in list_runs(Path("runs"))] == listed
+    assert outcome(lambda: find_run(asked, Path("runs")).id) == found
+
+
+def test_a_run_of_this_second_is_later_than_all_runs_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    made(tmp_path, "a-29990101T000000Z-aaaaaa", "a-29990101T000000Z-bbbbbb", A)[1].write(RunFile(created_ns=5 * 10**18))
+    begun, created_ns = create_run(tmp_path, "a")
+    assert (begun.id[:-6], created_ns) == ("a-29990101T000000Z-", 5 * 10**18 + 1)
+    (file := tmp_path / "file").touch()
+    said = r"-\d{8}T\d{6}Z-[0-9a-f]{6} cannot be made \(\w.+\): give another --results-dir \(results_dir=…\)$"
+    with pytest.raises(ConfigurationError, match=f"^the run folder {re.escape(str(file / 'a'))}{said}"):
+        create_run(file, "a")
+
+
+def test_an_own_run_is_known_by_its_folder_and_what_it_depends_on(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = cwd / "runs"
+    own, *_, damaged = made(folder, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 5)))
+    signed = store.sign_manifest(RunFile(id="a", status="failed"))
+    own.write(signed)
+    damaged.manifest_file.write_text("{")
+    changes = {"id": "b", "parent": "p", "command": {"limit": 1}, "mapping": {"m": {}}, "api": {"a": 1}, "status": ""}
+    assert [name for name, value in changes.items() if store.began_here(replace(signed, **{name: value}))] == ["status"]
+    for most, known in ((4, True), (3, False)):
+        monkeypatch.setattr(store, "_MOST_RUNS_CHECKED", most)
+        assert store.holds_own_run(folder) is known
+    monkeypatch.chdir(folder)
+    assert not store.began_here(signed)
+
+
+def test_a_mirror_is_known_by_its_folder_and_completed_before_its_run_is_used(
+    cwd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNECHECK_CACHE", str(cwd))
+    folder = mirror_folder("az://c/p/", "account")
+    assert folder == cwd / "results" / hashlib.sha256(b"az://c/p\naccount").hexdigest()[:16]
+    (mirrored, elsewhere) = (*made(folder, A), *made(cwd / "runs", A))
+    told: list[str] = []
+    monkeypatch.setattr(store, "open_mirror", lambda at: SimpleNamespace(complete=lambda run: told.append(at + run)))
+    for state, seen in (("{", []), ('{"address": 1}', []), ('{"address": "az://c/p"}', [f"az://c/p{A}"])):
+        for place in (folder, cwd / "runs"):
+            (place / MIRROR_STATE).write_text(state)
+        assert (find_run(A, folder), find_run(A, cwd / "runs")) == (mirrored, elsewhere)
+        assert told == seen
+
+
+def test_storage_is_opened_by_the_plug_in_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "discover", lambda kind: [SimpleNamespace(name=f"{kind}{n}") for n in (1, 2)])
+    monkeypatch.setattr(plugins, "find", lambda kind, scheme: f"{kind} {scheme} {{}}".format)
+    assert outcome(open_mirror, "MIRRORS2://a") == "mirrors mirrors2 MIRRORS2://a"
+    offered = "give a folder, or an address of mirrors1://, mirrors2://"
+    assert outcome(open_mirror, "S3://mirrors1://a") == f"storage at s3:// is not supported: {offered}"
+
+
+def test_a_calibration_is_kept_beside_the_runs_by_its_judge(cwd: Path) -> None:
+    judge = "0123456789abcdef"
+    first = JudgeCalibration(judge=judge, evaluator="e", run="r", created="", labels=[])
+    entry = EvaluatorEntry(judge=judge)
+    assert (find_calibration(cwd, judge), store.is_uncalibrated(cwd, entry)) == (None, True)
+    assert not store.is_uncalibrated(cwd, EvaluatorEntry())
+    for kept in (first, replace(first, run="again")):
+        assert save_calibration(Path(), kept) == Path("judges") / f"{judge}.json"
+        assert find_calibration(cwd, judge) == kept
+    assert not store.is_uncalibrated(cwd, entry)
+    assert [find_calibration(cwd, name) for name in (None, f"../judges/{judge}")] == [None, None]
+    path = Path("judges", f"{judge}.json")
+    newer = "a newer Tunecheck wrote this file (format_version 9; this version reads at most 1): update tunecheck"
+    for text, said in (('{"judge": 1}', "judge: must be a text, not a whole number"), ('{"format_version": 9}', newer)):
+        path.write_text(text)
+        assert outcome(find_calibration, Path(), judge) == f"{path}: {said}"
+    Path("file").touch()
+    assert re.fullmatch(
+        r"file\Wjudges\W0\w+\.json: run r is finished, but this file cannot be written: \w.+",
+        outcome(save_calibration, Path("file"), first),
     )
 
 
-@pytest.mark.parametrize(
-    ("now", "said"),
-    [
-        (
-            of(ENDPOINT | {"parameters": {"temperature": 1, "top_p": 1}, "fingerprint": "b"}, e="1"),
-            r"resumed, because the target's parameters\.temperature changed from 0 to 1: undo the change",
-        ),
-        (of(ENDPOINT, e="2"), r"resumed, because evaluator 'e' has other code: undo the change"),
-        (
-            of(None, e="1", f="1"),
-            r"resumed, because the run had a target, now it has none; evaluator 'f' is new: undo the change",
-        ),
-    ],
-)
-def test_what_keeps_a_run_from_going_on_is_said_part_by_part(now: RunFile, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        resume_manifest("r", of(ENDPOINT, e="1"), now, None)
+def test_files_for_people_have_a_line_for_each_value() -> None:
+    assert dumps_readably({"a": [1], "b": "é"}).decode() == '{\n  "a": [\n    1\n  ],\n  "b": "é"\n}\n'
+    assert dumps_readably({"a": "\ud800"}) == b'{"a":"\\ud800"}\n'
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", store.utc_now().isoformat())
