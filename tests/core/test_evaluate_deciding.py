@@ -278,11 +278,6 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path, arguments
         run(tmp_path, ROWS, target=Model(1), evaluators={"right": right}, **arguments)
 
 
-def test_data_that_can_be_read_only_once_have_no_random_order(tmp_path: Path, base: Path) -> None:
-    with pytest.raises(ConfigurationError, match="random order"):
-        stopping(tmp_path, iter(ROWS), base)
-
-
 def test_a_figure_over_the_whole_run_decides_nothing(tmp_path: Path, base: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"'right\.v3_overall' is not a metric of both runs"):
         stopping(tmp_path, ROWS, base, decide_on="right.v3_overall")

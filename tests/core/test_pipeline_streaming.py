@@ -5,7 +5,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextvars import ContextVar
 from functools import partial
@@ -17,11 +17,27 @@ from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
 from tunecheck import CallContext, Row
 from tunecheck._loops import MOST_ABANDONED, CallBatches, LateError, Threads, UserLoop
+from tunecheck.datasets import Dataset, Digest, Source
 from tunecheck.pipeline import _engine as engine
 
 
 def numbers(count: int) -> list[dict[str, Any]]:
     return [{"id": f"r{n}", "n": n} for n in range(count)]
+
+
+class Rows(Source):
+    """Rows that are read with `read` once the scan is over."""
+
+    name = label = "rows"
+
+    def __init__(self, count: int, read: Callable[[dict[str, Any]], object]) -> None:
+        self.count, self.read = count, read
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, row in enumerate(numbers(self.count), 1):
+            if digest is None:  # else it is the scan
+                self.read(row)
+            yield number, row
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,21 +138,19 @@ def test_rows_are_read_as_they_are_needed(tmp_path: Path) -> None:
     read = answered = 0
     most_ahead = 0
 
-    def rows() -> Iterator[dict[str, Any]]:
+    def count(row: dict[str, Any]) -> None:
         nonlocal read, most_ahead
-        for row in numbers(6_000):
-            read += 1
-            most_ahead = max(most_ahead, read - answered)
-            yield row
+        read += 1
+        most_ahead = max(most_ahead, read - answered)
 
     async def answer(n: int) -> int:
         nonlocal answered
         answered += 1
         return n
 
-    run(tmp_path, rows(), target=answer, evaluators={"e": lambda response: 1})
+    run(tmp_path, Dataset(Rows(6_000, count)), target=answer, evaluators={"e": lambda response: 1})
     assert read == 6_000
-    assert most_ahead < 2 * 1_024 + 1_000, "1,000 rows are looked at beforehand; then a window of 1,024"
+    assert most_ahead < 2 * 1_024, "a window of 1,024"
 
 
 def test_data_that_comes_slowly_is_worked_on_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,14 +164,12 @@ def test_data_that_comes_slowly_is_worked_on_as_it_comes(tmp_path: Path, monkeyp
         answered.append(n)
         return n
 
-    def rows() -> Iterator[dict[str, Any]]:
-        for row in numbers(1_020):
-            if len(seen_while_reading) > 1_000:  # the first 1,000 rows are looked at beforehand
-                time.sleep(0.005)
-            seen_while_reading.append(len(answered))
-            yield row
+    def wait_a_little(row: dict[str, Any]) -> None:
+        if row["n"] > 1_000:
+            time.sleep(0.005)
+        seen_while_reading.append(len(answered))
 
-    run(tmp_path, rows(), target=answer, evaluators={"e": lambda response: 1})
+    run(tmp_path, Dataset(Rows(1_020, wait_a_little)), target=answer, evaluators={"e": lambda response: 1})
     assert seen_while_reading[-1] > 0
 
 

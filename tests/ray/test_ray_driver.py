@@ -291,8 +291,3 @@ def test_what_decides_row_by_row_is_refused(runs: Runs) -> None:
     base = runs.here()
     with pytest.raises(ConfigurationError, match="--until-decided does not work with --on"):
         runs.elsewhere(better_than=base.run_dir, until_decided=True)
-
-
-def test_data_that_can_be_read_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--on needs data that can be read several times"):
-        Runs(tmp_path, [], data=iter(rows())).elsewhere()

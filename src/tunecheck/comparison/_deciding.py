@@ -45,13 +45,9 @@ class EarlyStopping:
         """Read the base and pair it with the rows to be evaluated; `folder` is the folder of runs.
 
         Raises:
-            ConfigurationError: the data cannot be read in random order, the base cannot be read, is simulated, or
-                shares no row with the data, or a metric cannot decide, for example without a declared range.
+            ConfigurationError: the base cannot be read, is simulated, or shares no row with the data, or a metric
+                cannot decide, for example without a declared range.
         """
-        if rows.dataset.scan().rows is None:
-            problem = "until_decided reads rows in random order, but an iterable is read only once"
-            raise ConfigurationError(f"{problem}: give data as a path, list or DataFrame")
-
         # `rows` is read like a run that has no answers yet, so its rows have the ids and contents of a run.
         table, new = read_runs([base, rows], folder)
         if table.info.simulated and not settings.allow_simulated:

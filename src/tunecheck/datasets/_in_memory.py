@@ -1,11 +1,12 @@
-"""Rows in memory: lists of dicts, DataFrames, and iterables that are read once."""
+"""Rows in memory: lists of dicts, DataFrames, and other iterables, which are read into a list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import DataError
 from tunecheck.datasets._sources import Digest, Record, Source
 
 if TYPE_CHECKING:
@@ -32,48 +33,23 @@ class ListSource(Source):
             yield number, record
 
 
-class StreamSource(Source):
-    """Any iterable of dicts, read once and on demand."""
+def listed_rows(rows: Iterable[object], limit: int | None) -> ListSource:
+    """Return the first `limit` rows of an iterable as a list (None: all rows); the iterable is read at once.
 
-    name = "rows"
-    label = "the iterable of rows"
-    rereadable = False
-
-    def __init__(self, rows: Iterable[object]) -> None:
-        """Take the iterable without reading it."""
-        self._records: Iterator[tuple[int, Record]] = self._number(iter(rows))
-        self._is_read = False
-
-    def peek(self, count: int) -> list[tuple[int, Record]]:
-        """Read ahead to `count` records or the end; return the records with their numbers.
-
-        `records` yields them again.
-        """
-        peeked = list(islice(self._records, count))
-        self._records = chain(peeked, self._records)
-        return peeked
-
-    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """Yield every record in order with its number. The digest is not used: rows that are read once are not hashed.
-
-        Raises:
-            DataError: the iterable is read a second time, or reading it fails.
-        """
-        if self._is_read:
-            self.refuse("the rows can be read only once: pass a list or a file instead")
-        self._is_read = True
-        return self._records
-
-    def _number(self, rows: Iterator[object]) -> Iterator[tuple[int, Record]]:
-        """Yield each row as a record with its number; raise DataError if the user's code raises an exception."""
-        for number in count(1):
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
-                self.refuse(f"the iterable raised {type(error).__name__}: {error}", number)
-            yield number, copy_row(self, row, number)
+    Raises:
+        DataError: the iterable raises an exception, or a row is not a dict with texts as keys.
+    """
+    listed: list[Record] = []
+    source = ListSource(listed)
+    source.label = "the iterable of rows"
+    try:
+        for row in islice(rows, limit):
+            listed.append(copy_row(source, row, len(listed) + 1))  # the iterable may yield the same dict again
+    except DataError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
+        source.refuse(f"the iterable raised {type(error).__name__}: {error}", len(listed) + 1)
+    return source
 
 
 class FrameSource(Source):

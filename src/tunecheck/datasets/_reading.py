@@ -10,16 +10,13 @@ Data becomes rows by these rules, the first that fits:
 2. a text `name:argument`, if no such file exists: the data that the loader of this name returns
 3. any other text or path: a file, read by its suffix, with the defaults in the YAML file next to it. If these have no
    column mapping and the first record is one of a training file, each turn of the assistant becomes a row.
-4. a DataFrame, a list or another iterable of dicts: rows in memory
+4. a DataFrame, a list or another iterable of dicts: rows in memory; an iterable is read at once, up to the limit
 
 Each row has an id:
 
 1. If every row has a usable `id` (or a value in the column that the defaults name), it is the row's id.
 2. If any row has none, all ids are `row-<number>`. If the defaults name the column, this is an error.
 3. A repeated id is an error. With `number_ids`, later rows become `<id>@<number>`.
-
-An iterable can be read only once, so its first 1,000 rows decide between the rules 1 and 2. A later row without an id
-gets `row-<number>`.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from io import IOBase
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -58,15 +55,11 @@ from tunecheck.plugins import find
 if TYPE_CHECKING:
     import pandas
 
-    from tunecheck.datasets._in_memory import StreamSource
     from tunecheck.datasets._training import Form
 
 
 Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
 """Data to evaluate: a path or `loader:argument`, rows, a DataFrame, or an open Dataset."""
-
-PEEKED_ROWS = 1_000
-"""Number of rows that are read ahead from an iterable to find its columns."""
 
 MAX_COLUMNS = 100_000
 """Maximum number of column names in one data set; more are content, not names, and would fill the memory."""
@@ -84,16 +77,15 @@ _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 class Scan(Struct, frozen=True):
     """The result of one pass over a data set.
 
-    `rows` is the number of rows after `limit`, `total` the number of all rows; both are None for an iterable, which can
-    be read only once. `sha256` is the hash of the file's bytes, or of the rows as canonical JSON; None if unknown.
-    `columns` holds all top-level names (for an iterable, those of its first 1,000 rows). `ids_unique`: every row has a
-    usable, unique `id`, which becomes the row's id."""
+    `rows` is the number of rows after `limit`. `sha256` is the hash of the file's bytes, or of the rows as canonical
+    JSON; None if a row has no JSON form. `columns` holds all top-level names. `ids_unique`: every row has a usable
+    `id`, which becomes the row's id.
+    """
 
-    rows: int | None
+    rows: int
     sha256: str | None
     columns: frozenset[str]
     ids_unique: bool
-    total: int | None = None
 
 
 class Dataset:
@@ -137,12 +129,7 @@ class Dataset:
         """Return a data set with only the first `limit` rows, and with repeated ids numbered if `number_ids` is true.
 
         None and False change nothing.
-
-        Raises:
-            ConfigurationError: the limit is below 1 or too large.
         """
-        if limit is not None and not 1 <= limit <= sys.maxsize:
-            raise ConfigurationError(f"the limit (--limit) must be from 1 to {sys.maxsize:,} rows, not {limit}")
         # There is nothing to change.
         if limit is None and (self._number_ids or not number_ids):
             return self
@@ -155,7 +142,7 @@ class Dataset:
         return other
 
     def scan(self) -> Scan:
-        """Read and validate all rows once; later calls return the stored result. An iterable is read only in part.
+        """Read and validate all rows once; later calls return the stored result.
 
         Ids are checked over the whole source, so that a row has the same id with and without a limit.
 
@@ -164,26 +151,21 @@ class Dataset:
         """
         if self._last_scan is None:
             self._state = self._source.state()
-            if self._source.rereadable:
-                self._last_scan = self._scan()
-            else:
-                self._last_scan = self._scan_stream(cast("StreamSource", self._source))
+            self._last_scan = self._scan()
         return replace(self._last_scan, columns=self._last_scan.columns | self.defaults.columns.keys())
 
     def rows(self) -> Iterator[Row]:
         """Return an iterator over the rows in order.
 
         Raises:
-            DataError: the data cannot be read, has changed since the scan, or is an iterable read a second time.
+            DataError: the data cannot be read, or has changed since the scan.
             RunError: raised by the iterator if the file changes while its rows are read.
         """
         scan = self.scan()
         self._check_unchanged()
 
-        ids_may_repeat = self._number_ids or not self._source.rereadable  # else the scan has found that all differ
-        seen: set[int] | None = set() if ids_may_repeat else None
         records = islice(self._source.records(), self._limit)
-        return self._yield_watched(self._identify(records, by_id=scan.ids_unique, seen=seen))
+        return self._yield_watched(self._identify(records, by_id=scan.ids_unique))
 
     def places(self) -> Iterator[str]:
         """Yield the place of each row for messages, such as `val.jsonl:7`; in files without lines, `name, row 7`."""
@@ -203,19 +185,21 @@ class Dataset:
             raise
         self._check_unchanged(RunError)
 
-    def _identify(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: set[int] | None) -> Iterator[Row]:
+    def _identify(self, records: Iterator[tuple[int, Record]], *, by_id: bool) -> Iterator[Row]:
         """Yield the records as rows with ids: their own ids if `by_id` is set, else `row-<number>`.
 
-        `seen` collects the ids. A repeated id becomes `<id>@<number>` if the data set numbers ids; otherwise it raises
-        DataError. `seen` is None if all ids are known to differ.
+        A data set that numbers ids makes a repeated id `<id>@<number>`; in any other, the scan found that ids differ.
+
+        Raises:
+            DataError: another row has the numbered id, too.
         """
+        seen: set[int] = set()
         for index, (number, values) in enumerate(records):
             own_id = usable_id(values.get(self._id_column)) if by_id else None
             row_id = own_id or f"row-{number}"
-            if by_id and seen is not None and not _is_new(seen, row_id):
-                if self._number_ids:
-                    row_id = f"{row_id}@{number}"
-                if not self._number_ids or not _is_new(seen, row_id):
+            if by_id and self._number_ids and not _is_new(seen, row_id):
+                row_id = f"{row_id}@{number}"
+                if not _is_new(seen, row_id):
                     self._refuse_id(row_id, number)
 
             # Default values of columns come first, so that a row's own values replace them.
@@ -246,8 +230,7 @@ class Dataset:
     def _refuse_id(self, name: str, number: int) -> NoReturn:
         """Raise DataError for an id that record `number` repeats; the text names the first record with it, if known."""
         # The scan keeps hashes of ids, so the first record with this id is looked for only now.
-        records = self._source.records() if self._source.rereadable else ()
-        ids = ((index, usable_id(values.get(self._id_column))) for index, values in records)
+        ids = ((index, usable_id(values.get(self._id_column))) for index, values in self._source.records())
         first = next((index for index, own_id in ids if own_id == name), number)
         place = f" (first in {'line' if self.path else 'row'} {first:,})" if first != number else ""
         remedy = "make the ids unique, or number repeated ids with --number-ids (in Python number_ids=True)"
@@ -300,26 +283,11 @@ class Dataset:
             self._refuse_id(*twice)
 
         rows = total if self._limit is None else min(total, self._limit)
-        return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
-
-    def _scan_stream(self, source: StreamSource) -> Scan:
-        """Read only the first rows of an iterable, for its columns and whether these rows have ids.
-
-        Counts and hash stay unknown.
-
-        Raises:
-            DataError: there are no rows.
-        """
-        ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
-        if not ahead:
-            source.refuse("there are no rows: give data with at least one row")
-
-        has_ids = all(usable_id(values.get(self._id_column)) is not None for _, values in ahead)
-        return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
+        return Scan(rows, digest.result(), frozenset(columns), ids is not None)
 
 
 def open_dataset(data: Data, *, limit: int | None = None, number_ids: bool = False) -> Dataset:
-    """Open data of any kind; its rows are read only by `scan()` or `rows()`.
+    """Open data of any kind. An iterable is read into a list; other data is read only by `scan()` or `rows()`.
 
     `limit` keeps only the first rows. With `number_ids`, a row with a repeated id becomes `<id>@<its number>` instead
     of an error. A path is searched for as given, then in `datasets/`. A loader `name:argument` is a plug-in of the
@@ -328,10 +296,12 @@ def open_dataset(data: Data, *, limit: int | None = None, number_ids: bool = Fal
 
     Raises:
         ConfigurationError: the limit is below 1, or a sidecar file is invalid.
-        DataError: the file does not exist, the loader failed, or this kind of data cannot be read.
+        DataError: the file does not exist, the loader or the iterable failed, or this kind of data cannot be read.
         PluginError: the loader does not exist or is not callable.
     """
-    return _any_dataset(data).limited(limit, number_ids=number_ids)
+    if limit is not None and not 1 <= limit <= sys.maxsize:
+        raise ConfigurationError(f"the limit (--limit) must be from 1 to {sys.maxsize:,} rows, not {limit}")
+    return _any_dataset(data, limit).limited(limit, number_ids=number_ids)
 
 
 def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: str, path: Path | None) -> Dataset:
@@ -342,10 +312,11 @@ def described_dataset(columns: Iterable[str], defaults: DatasetDefaults, name: s
     return dataset
 
 
-def _any_dataset(data: object, name: str | None = None) -> Dataset:
+def _any_dataset(data: object, limit: int | None, name: str | None = None) -> Dataset:
     """Return data of any kind as a data set; a text is a loader's `name:argument` if no such file exists, else a path.
 
-    `name` replaces the name of rows in memory.
+    `limit` is the number of rows that are read from an iterable, None for all. `name` replaces the name of rows in
+    memory.
 
     Raises:
         DataError: the text is a web address, or the data cannot be read.
@@ -353,7 +324,7 @@ def _any_dataset(data: object, name: str | None = None) -> Dataset:
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, (str, PathLike)):
-        return Dataset(_in_memory(data, name))
+        return Dataset(_in_memory(data, limit, name))
 
     given = os.fspath(data)
     reference = _LOADER.fullmatch(given)
@@ -361,7 +332,7 @@ def _any_dataset(data: object, name: str | None = None) -> Dataset:
         return _open_file(given)
     if reference["argument"].startswith("//"):
         raise DataError(f"{given[:200]} is a URL: download the file and pass its path")
-    return _any_dataset(_call_loader(reference["name"], reference["argument"]), name=given)
+    return _any_dataset(_call_loader(reference["name"], reference["argument"]), limit, name=given)
 
 
 def _open_file(given: str) -> Dataset:
@@ -417,13 +388,15 @@ def _call_loader(name: str, argument: str) -> object:
         raise DataError(f"{problem}: correct the argument or the loader") from error
 
 
-def _in_memory(data: object, name: str | None = None) -> Source:
+def _in_memory(data: object, limit: int | None = None, name: str | None = None) -> Source:
     """Return a DataFrame, a list or another iterable of dicts as a source; `name` replaces the source's own name.
 
+    At most `limit` rows of an iterable are read.
+
     Raises:
-        DataError: the data is of another type; the message says what to give instead.
+        DataError: the data is of another type, and the message says what to give instead; or the iterable fails.
     """
-    from tunecheck.datasets._in_memory import FrameSource, ListSource, StreamSource  # most data is in files
+    from tunecheck.datasets._in_memory import FrameSource, ListSource, listed_rows  # most data is in files
 
     pandas = sys.modules.get("pandas")  # if pandas was never imported, the data is not a DataFrame
     source: Source
@@ -433,7 +406,7 @@ def _in_memory(data: object, name: str | None = None) -> Source:
         source = ListSource(data)
     # Mappings and open files are iterable, but not over rows.
     elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
-        source = StreamSource(data)
+        source = listed_rows(data, limit)
     else:
         raise DataError(f"data is of type {type(data).__name__}: pass a path, a DataFrame, or any iterable of dicts")
 

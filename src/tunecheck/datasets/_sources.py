@@ -64,14 +64,13 @@ class Source(ABC):
     """A source of rows.
 
     `name` is short, for a run's name; `label` names the source in errors; `unit` is the unit of record numbers ("line"
-    or "row"); `rereadable`: `records` can be called more than once; `note` is a note for users.
+    or "row"); `note` is a note for users. `records` is called several times.
     """
 
     name: str
     label: str
     unit: str = "row"
     path: Path | None = None
-    rereadable: bool = True
     note: str | None = None
 
     @abstractmethod

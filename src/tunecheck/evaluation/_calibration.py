@@ -176,7 +176,9 @@ def calibrate(
     function = find("evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     name = name or _name_of(evaluator)
     # Labels are checked before the evaluator is called, because a judge costs money.
-    dataset, kind, unlabelled = _labelled_rows(_rereadable(labels, limit), label_column, label_kind, label_threshold)
+    dataset = open_dataset(labels, limit=limit)
+    dataset = dataset.with_defaults(replace(dataset.defaults, target=None))
+    dataset, kind, unlabelled = _labelled_rows(dataset, label_column, label_kind, label_threshold)
 
     result = evaluate(
         data=dataset,
@@ -204,18 +206,6 @@ def _name_of(evaluator: object) -> str:
 
     own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
     return own if isinstance(own, str) and own.isidentifier() else "evaluator"
-
-
-def _rereadable(labels: Data, limit: int | None) -> Dataset:
-    """Return the labels, or their first `limit` rows, as a data set that can be read repeatedly and names no target.
-
-    An iterable is read into memory.
-    """
-    # The labels are read several times: for their kind, and by the run.
-    dataset = open_dataset(labels, limit=limit)
-    if dataset.scan().rows is None:
-        return open_dataset([dict(row.values) for row in dataset.rows()])
-    return dataset.with_defaults(replace(dataset.defaults, target=None))
 
 
 def _labelled_rows(

@@ -168,9 +168,6 @@ class Execution:
         Raises:
             ConfigurationError: A check failed; the text names the option.
         """
-        if self.settings.on is not None and scan.rows is None:
-            raise ConfigurationError("--on needs data that can be read several times: write the data to a file first")
-
         self._check_columns(scan.columns)
         self.facts.check_prices(self.settings.max_cost, by_command=self.settings.command is not None)
 
