@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tunecheck.formats._profiles import Profile, ToolPrompt
 
 Message = Mapping[str, JSON]
+_Parts = tuple[Sequence[Message], Sequence[Message] | None, Mapping[str, JSON]]
+"""Messages, tools and parameters of a request."""
 
 # The parts of a request, with their default columns.
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
@@ -100,6 +102,8 @@ class EndpointTarget(EndpointTargetBase):
         self._paths = {**_DEFAULTS, **read_paths(mapping or {}, places or {})}
         self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
         self._mapped = frozenset(mapping or {})
+        self._latest: tuple[Row, _Parts] | None = None
+        """The latest row and the parts of its request: its inputs are hashed just before it is asked."""
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Return the output columns for a row; UNPARSED marks calls that the API left in the text or encoded wrongly.
@@ -135,6 +139,7 @@ class EndpointTarget(EndpointTargetBase):
         """
         if path is not None and name not in self._mapped:
             self._paths[name] = (*self._paths[name], path)
+            self._latest = None
             self._message_columns = " or ".join(map(_path_text, self._paths["messages"]))
 
     def check_columns(self, columns: frozenset[str]) -> None:
@@ -158,6 +163,37 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: tools or parameters have the wrong type, or the mapping names them and they are missing; or the
                 endpoint needs the messages, and they are missing or of the wrong type.
         """
+        messages, tools, parameters = self._parts(row)
+        return base.ChatRequest(
+            messages=messages, tools=tools, parameters=parameters, idempotency_key=idempotency_key, row=row
+        )
+
+    def inputs(self, row: Row) -> JSON:
+        """Return the row's messages, tools and parameters.
+
+        Return the whole row if the endpoint uses more of it, or if no request can be made from it.
+        """
+        if self.endpoint.depends_on_row:
+            return dict(row.values)
+
+        try:
+            messages, tools, parameters = self._parts(row)
+        except ValueError:
+            return dict(row.values)  # `answer` will raise the same error for this row
+
+        own_messages: list[JSON] = [dict(message) for message in messages]
+        own_tools: list[JSON] | None = None if tools is None else [dict(tool) for tool in tools]
+        return {"messages": own_messages, "tools": own_tools, "parameters": dict(parameters)}
+
+    def _parts(self, row: Row) -> _Parts:
+        """Return the messages, tools and parameters of a row's request.
+
+        Raises:
+            ValueError: see `request`.
+        """
+        if self._latest is not None and self._latest[0] is row:
+            return self._latest[1]
+
         messages, tools = self._messages(row), openai_tools(self._request_part(row, "tools"))
 
         parameters = self._request_part(row, "parameters")
@@ -170,26 +206,9 @@ class EndpointTarget(EndpointTargetBase):
         if tools and isinstance(parallel, bool):
             parameters = {_PARALLEL: parallel, **(parameters or {})}
 
-        return base.ChatRequest(
-            messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
-        )
-
-    def inputs(self, row: Row) -> JSON:
-        """Return the row's messages, tools and parameters.
-
-        Return the whole row if the endpoint uses more of it, or if no request can be made from it.
-        """
-        if self.endpoint.depends_on_row:
-            return dict(row.values)
-
-        try:
-            request = self.request(row)
-        except ValueError:
-            return dict(row.values)  # `answer` will raise the same error for this row
-
-        messages: list[JSON] = [dict(message) for message in request.messages]
-        tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
-        return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
+        parts = (messages, tools, parameters or {})
+        self._latest = (row, parts)
+        return parts
 
     def _request_part(self, row: Row, name: str) -> JSON:
         """Return a part of the request from the first of its columns with a value, or None.
