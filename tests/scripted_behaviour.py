@@ -22,7 +22,6 @@ _FIXED = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalt
 class ServerConfig(Written, frozen=True, kw_only=True):
     """A server's changes to requests before its model sees them."""
 
-    system: Literal["ignored"] | None = None
     tools: Literal["ignored", "uncounted"] | None = None
     tool_results: Literal["ignored", "refused"] | None = None
     parameters: Literal["o_series"] | None = None
@@ -42,8 +41,6 @@ class ServerConfig(Written, frozen=True, kw_only=True):
             raise ProblemError(400, "Conversation roles must alternate user/assistant/user/assistant/...")
         if self.parameters == "o_series":
             _refuse_parameters(request.parameters)
-        if self.system == "ignored":
-            request = replace(request, messages=[each for each in request.messages if each.get("role") != "system"])
         if self.tools == "ignored":
             request = replace(request, tools=None)
         if self.tool_results == "ignored":

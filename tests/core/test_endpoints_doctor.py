@@ -30,7 +30,7 @@ async def started() -> AsyncIterator[Starter]:
 
 async def test_a_healthy_server_passes_clean(tmp_path: Path, started: Starter) -> None:
     found = await verdicts(await started(model(tmp_path)))
-    assert len(found) >= 20
+    assert len(found) == len(CHECKS) == 19
     assert {check: verdict.evidence for check, verdict in found.items() if verdict.status != "pass"} == {}
 
 
@@ -79,12 +79,6 @@ async def test_limits_that_the_service_tells_are_compared_with_the_definition(tm
     assert found.change == {"limits": {"requests_per_minute": 60, "concurrency": 4}}
 
 
-async def test_parameters_that_are_renamed_are_written_so(tmp_path: Path, started: Starter) -> None:
-    url = await started(model(tmp_path, "server: {parameters: o_series}"))
-    found = (await verdicts(url, parameters={"max_tokens": 500}))["parameters are taken"]
-    assert (found.status, found.change) == ("warn", {"parameters": {"max_completion_tokens": 500}})
-
-
 def statuses(found: Mapping[str, Diagnosis], status: str) -> set[str]:
     return {check for check, verdict in found.items() if verdict.status == status}
 
@@ -126,11 +120,6 @@ async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(
     assert found["enums are obeyed"].status == "pass"
 
 
-async def test_a_limit_that_is_not_kept_is_told(tmp_path: Path, started: Starter) -> None:
-    found = await verdicts(await started(model(tmp_path)), parameters={"max_tokens": 100})
-    assert found["parameters are taken"].evidence == "an answer has 173 tokens, more than the limit of 100"
-
-
 async def test_what_changes_is_laid_over_the_parameters_that_are_taken(tmp_path: Path, started: Starter) -> None:
     url = await started(
         model(tmp_path, "server: {parameters: o_series}\nbehaviour: {cut_at_tokens: 50, stop_token: </s>}")
@@ -149,7 +138,7 @@ async def test_what_a_template_has_no_place_for_is_not_looked_at(tmp_path: Path,
     assert statuses(found, "skip") == {check.name for check in CHECKS if check.about != "answers"}
     assert found["calls are parsed"].evidence == "requests contain no tools"
     assert found["tools are shown to the model"].status == "warn"
-    assert found["system prompt is obeyed"].status == "pass"
+    assert found["nothing is cut off"].status == "pass"
 
 
 async def test_an_answer_inside_other_json_is_reported_with_the_path_of_its_text(tmp_path: Path) -> None:

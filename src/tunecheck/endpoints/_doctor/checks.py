@@ -222,33 +222,7 @@ def _results_are_understood(answers: Answers) -> Diagnosis:
     return Diagnosis("fail", f"the result ({RIGHT['result'].text}) is not in the answer: {answer.shown()}")
 
 
-def _no_needless_call(answers: Answers) -> Diagnosis:
-    """Check that a greeting was answered without a call."""
-    answer = answers["greeting"]
-    if answer.calls:
-        advice = 'check that tool_choice is not "required": rows that expect no call could never pass'
-        return Diagnosis("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
-    return Diagnosis("pass", answer.shown())
-
-
 # -- answers, reasoning, limits and the API
-
-
-def _system_is_obeyed(answers: Answers) -> Diagnosis:
-    """Check that an answer contains the word that the system prompt demands."""
-    answer, word = answers["system"], RIGHT["system"].text
-    if word.lower() in answer.text.lower():
-        return Diagnosis("pass", answer.shown())
-    evidence = f"{word} is not in the answer: {answer.shown()}"
-
-    # Prompt tokens show whether the system prompt reached the model at all.
-    with_it, without = answer.completion.usage.input_tokens, answers["systemless"].completion.usage.input_tokens
-    if with_it != without and without is not None:
-        shown = f"the system prompt reaches the model ({with_it} prompt tokens with it, {without} without)"
-        return Diagnosis("warn", f"{shown}, but the model does not follow it: {evidence}")
-
-    advice = "the chat template may leave out the role system: put the system prompt into the first user message"
-    return Diagnosis("fail", evidence, advice)
 
 
 _HIDDEN_TOKENS = 40
@@ -458,26 +432,6 @@ def _rate_limits_are_known(answers: Answers) -> Diagnosis:
     return Diagnosis("pass", evidence)
 
 
-def _parameters_are_taken(answers: Answers) -> Diagnosis:
-    """Check that the API accepted the definition's parameters and kept their token limit."""
-    parameters = answers.parameters
-    refused = [name for name in answers.endpoint.facts.parameters if name in parameters]
-    sent = answers.endpoint.facts.parameters_of(parameters)
-
-    if refused:
-        advice = "after the first refusal, each run leaves out or renames the refused parameters"
-        return Diagnosis("warn", "; ".join(f"the API refuses {name}" for name in refused), advice, {"parameters": sent})
-
-    limit = output_limit(sent)
-    longest = max((answer.completion.usage.output_tokens or 0 for answer in answers.answered), default=0)
-
-    # The service accepted the limit, but did not keep to it.
-    if limit is not None and longest > limit:
-        advice = "the service may have another name for the limit: max_tokens, max_completion_tokens, max_new_tokens"
-        return Diagnosis("warn", f"an answer has {longest} tokens, more than the limit of {limit}", advice)
-    return Diagnosis("pass", ", ".join(parameters) or "none are given")
-
-
 class DoctorCheck(msgspec.Struct, frozen=True):
     """A check by name, with the question that it needs answered.
 
@@ -541,14 +495,11 @@ CHECKS = (
         needs_whole=True,
         if_refused=_NO_RESULTS,
     ),
-    DoctorCheck("no needless calls", "greeting", _no_needless_call),
     DoctorCheck("finish reasons are correct", "greeting", _finish_reasons_are_correct, "tools", needs_whole=True),
     DoctorCheck("streamed calls match", "call", _streamed_calls_match, "tools", needs_whole=True, only_chat=True),
-    DoctorCheck("system prompt is obeyed", "system", _system_is_obeyed, "answers", needs_whole=True),
     DoctorCheck("reasoning is kept apart", "untooled", _reasoning_is_kept_apart, "answers"),
     DoctorCheck("nothing is cut off", "count", _nothing_is_cut_off, "answers"),
     DoctorCheck("stop tokens are removed", "untooled", _stop_tokens_are_removed, "answers"),
-    DoctorCheck("parameters are taken", "untooled", _parameters_are_taken, "answers"),
     DoctorCheck("answers repeat", "untooled", _answers_repeat, "answers"),
     DoctorCheck("usage is reported", "untooled", _usage_is_reported, "answers"),
     DoctorCheck("rate limits", "untooled", _rate_limits_are_known, "answers"),
