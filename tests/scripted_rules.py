@@ -4,8 +4,9 @@ Texts are searched for exactly: there are no patterns that could take long.
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,7 +19,8 @@ from tunecheck import ConfigurationError, NoAnswerError
 from tunecheck.calls import FunctionCall
 from tunecheck.endpoints import ChatRequest, Completion, Text, Usage, content_key, content_parts
 from tunecheck.plugins import JSON, Written, dumps, read_as, read_yaml
-from tunecheck_serve import Asked, ChatSource, ModelServer, ProblemError
+from tunecheck_serve import ChatSource, ModelServer, ProblemError, json_reply, read_object
+from tunecheck_serve._server import chat_completion, chat_question
 
 _SHOWN = 80
 
@@ -323,11 +325,49 @@ class ScriptedServer(ModelServer):
     def health(self) -> dict[str, JSON]:
         return {**super().health(), **self._scripted.health()}
 
-    async def completion(self, request: web.Request, question: Asked) -> tuple[Completion, dict[str, str]]:
+    async def chat(self, request: web.Request) -> web.Response:
+        """Answer with a chat completion or, unlike `tunecheck serve`, with a stream of it."""
+        asked = read_object(await request.read())
+        streamed, options = asked.pop("stream", None) is True, asked.pop("stream_options", None)
         server = self._scripted.script.server
-        if request.path != "/score" and server.streaming == ("refused" if question.stream else "only"):
+        if server.streaming == ("refused" if streamed else "only"):
             only = "This model only supports streaming: set stream to true."
-            text = "Streaming is not supported." if question.stream else only
+            text = "Streaming is not supported." if streamed else only
             raise ProblemError(400, text, code="unsupported_value", param="stream")
-        completion, headers = await super().completion(request, question)
-        return completion, {**headers, **server.headers}
+
+        question = chat_question(dumps(asked))
+        completion, headers = await self.completion(request, question)
+        headers = {**headers, **server.headers}
+        body = chat_completion(completion, model=question.model or self.name, request_id=headers["x-request-id"])
+        if not streamed:
+            return json_reply(body, headers=headers)
+        events = [dumps(piece) for piece in _pieces(body, with_usage=bool(options))]
+        text = b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
+        return web.Response(body=text, headers={**headers, "Content-Type": "text/event-stream"})
+
+    async def score(self, request: web.Request) -> web.Response:
+        reply = await super().score(request)
+        reply.headers.update(self._scripted.script.server.headers)
+        return reply
+
+
+def _pieces(body: dict[str, Any], *, with_usage: bool) -> Iterator[dict[str, Any]]:
+    """A chat completion as the pieces of a stream: each field, words of the text, each call's name and arguments."""
+    choice, usage = body["choices"][0], body["usage"]
+    message = choice["message"]
+    text, calls = message.pop("content"), message.pop("tool_calls", [])
+    deltas = [{"role": message.pop("role"), "content": None if text is None else ""}]
+    deltas += [{name: value} for name, value in message.items()]
+    deltas += [{"content": word} for word in re.findall(r"\s*\S+|\s+", text or "")]
+    for index, call in enumerate(calls):
+        function, arguments = {**call["function"], "arguments": ""}, call["function"].get("arguments")
+        deltas.append({"tool_calls": [{"index": index, **call, "function": function}]})
+        parts = re.findall(r"(?s).{1,24}", arguments) if isinstance(arguments, str) else []
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in parts]
+
+    body = {**body, "object": "chat.completion.chunk", "usage": None}
+    for delta in deltas:
+        yield {**body, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**body, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
+    if with_usage:
+        yield {**body, "choices": [], "usage": usage}

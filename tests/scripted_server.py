@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from tests.cli_parts import ROOT, environment
 from tests.scripted_rules import ScriptedServer, ScriptSource, read_script
 
-from tunecheck_serve import ServerOptions, key_from, parse_faults, run_server
+from tunecheck_serve import ServerOptions, key_from, run_server
 
 
 @contextmanager
@@ -34,8 +34,7 @@ def main() -> None:
     parser.add_argument("script")
     parser.add_argument("--key-env")
     parser.add_argument("--latency-ms", type=float, default=0)
-    parser.add_argument("--fault", action="append", default=[])
     given = parser.parse_args()
-    options = ServerOptions(key=key_from(given.key_env), latency_ms=given.latency_ms, faults=parse_faults(given.fault))
+    options = ServerOptions(key=key_from(given.key_env), latency_ms=given.latency_ms)
     server = ScriptedServer(ScriptSource(read_script(given.script)))
     asyncio.run(run_server(server, options, port=0, on_ready=lambda url: print(url, flush=True)))

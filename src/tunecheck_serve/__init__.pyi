@@ -15,7 +15,6 @@ from ._server import (
     json_reply as json_reply,
     key_from as key_from,
     make_app as make_app,
-    parse_faults as parse_faults,
     read_object as read_object,
     run_server as run_server,
 )

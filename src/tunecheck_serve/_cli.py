@@ -29,10 +29,7 @@ class ServeOptions(CommandOptions):
     port: int = option("Port to listen on; 0 takes any free port.", "PORT", default=8080, least=0, most=65_535)
     key_env: str | None = option("Require the key in this environment variable.", "NAME")
     latency_ms: float = option("Milliseconds to wait before each answer.", "MS", default=0.0, least=0)
-    fault: list[str] | None = option(
-        "Share of requests that fail with a status, e.g. 429=0.05 (repeatable).", "STATUS=RATE"
-    )
-    seed: int | None = option("Seed of the simulated model (default: its own) and of --fault (0).", "N", least=0)
+    seed: int | None = option("With --simulated: seed of the simulated model (default: its own).", "N", least=0)
     quiet: bool = flag("Do not print a line for each request.")
 
 
@@ -48,8 +45,6 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     served = local.ServerOptions(
         key=local.key_from(options.key_env),
         latency_ms=options.latency_ms,
-        faults=local.parse_faults(options.fault or []),
-        seed=options.seed or 0,
         log=None if options.quiet else functools.partial(print, file=sys.stderr),
     )
 

@@ -7,9 +7,8 @@ Every request passes through `Middleware`, in this order. The first step with a 
 
 1. host: a name that is not this machine's gets status 403, if the server listens on a loopback address
 2. key: a missing or wrong key gets status 401; the paths `/` and `/health` need none
-3. fault: a POST request may get a status of `--fault`
-4. handler: it parses the body (status 400 if it is malformed) and answers. A model's server waits for the latency
-   first, and repeats its answer if the `Idempotency-Key` is known
+3. handler: it parses the body (status 400 if it is malformed or asks for a stream) and answers. A model's server waits
+   for the latency first, and repeats its answer if the `Idempotency-Key` is known
 
 Errors become replies in the format of OpenAI's API:
 
@@ -25,7 +24,6 @@ Errors become replies in the format of OpenAI's API:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import hashlib
 import hmac
@@ -35,9 +33,8 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -47,11 +44,6 @@ from tunecheck import ConfigurationError, ContentFilterError, EndpointError, NoA
 from tunecheck.endpoints import ChatRequest, Completion, is_loopback
 from tunecheck.plugins import JSON, canonical, clean, dumps, loads
 from tunecheck.report import NOT_THIS_MACHINE, is_of_this_machine, running, stopped_by_signals
-
-# The pieces of a streamed text: `Two  words ` gives `Two`, `  words` and ` `, so joined pieces are the text.
-_WORD = re.compile(r"\s*\S+|\s+")
-_ARGUMENT_PIECE = 24
-"""Characters of a call's arguments in one chunk of a stream."""
 
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
 """The keys of a request that the server reads itself. All others are parameters of the model, such as `temperature`."""
@@ -80,35 +72,31 @@ class ChatSource(Protocol):
 class Asked(msgspec.Struct, frozen=True):
     """A parsed request. `digest` is equal for equal requests.
 
-    `model` is the requested model's name, None if the request names none. `with_usage` asks for token counts at the end
-    of a stream.
+    `model` is the requested model's name, None if the request names none.
     """
 
     request: ChatRequest
     digest: bytes
     model: str | None = None
-    stream: bool = False
-    with_usage: bool = False
 
 
 def chat_question(body: bytes) -> Asked:
     """Parse the body of a chat completions request.
 
     Raises:
-        BadRequestError: the body is not such a request, or asks for several choices.
+        BadRequestError: the body is not such a request, or asks for several choices or a stream.
     """
     asked = read_object(body)
     # Each row has one recorded or simulated answer, so there is no second choice.
     if asked.get("n") not in (None, 1):
         raise BadRequestError(f"`n` must be 1, not {asked['n']!r:.60}: this server returns one choice per request")
+    if asked.get("stream") is True:
+        raise BadRequestError("this server sends no streams: leave out `stream`")
 
-    model, options = asked.get("model"), asked.get("stream_options")
+    model = asked.get("model")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
     request = ChatRequest(_messages(asked.get("messages"), "messages"), _tools(asked), parameters)
-
-    with_usage = isinstance(options, dict) and options.get("include_usage") is True
-    name = model if isinstance(model, str) else None
-    return Asked(request, _digest(asked), name, stream=asked.get("stream") is True, with_usage=with_usage)
+    return Asked(request, _digest(asked), model if isinstance(model, str) else None)
 
 
 def score_question(body: bytes) -> Asked:
@@ -227,50 +215,15 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     message |= _reasoning_fields(completion)
 
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
-    body = _envelope("chat.completion", model, request_id)
-    return {**body, "choices": [choice], "usage": _usage(completion), **_mark_simulated(completion)}
-
-
-def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usage: bool) -> Iterator[dict[str, JSON]]:
-    """Yield a completion as the chunks of a stream.
-
-    Their order: role, reasoning, text word by word, calls in pieces, finish reason, and usage if `with_usage`.
-    """
-    body = {**_envelope("chat.completion.chunk", model, request_id), **_mark_simulated(completion)}
-    # In OpenAI's format, every chunk has the key `usage`. Only the last one has counts, and no choices.
-    if with_usage:
-        body["usage"] = None
-
-    for delta in _deltas(completion):
-        yield {**body, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**body, "choices": [{"index": 0, "delta": {}, "finish_reason": _finish(completion)}]}
-
-    if with_usage:
-        yield {**body, "choices": [], "usage": _usage(completion)}
-
-
-def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
-    """Yield the changes of a streamed message: role, reasoning, words of the text, and calls in pieces.
-
-    A call's id and name come first, and then its arguments in pieces of `_ARGUMENT_PIECE` characters. Arguments
-    that are not text are sent as an empty text.
-    """
-    yield {"role": "assistant", "content": None if completion.text is None else ""}
-    for name, text in _reasoning_fields(completion).items():
-        yield {name: text}
-    for match in _WORD.finditer(completion.text or ""):
-        yield {"content": match[0]}
-
-    for index, call in enumerate(completion.tool_calls):
-        function = call.get("function")
-        parts = dict(function) if isinstance(function, dict) else {}
-        arguments = parts.pop("arguments", "")
-        yield {"tool_calls": [{"index": index, **call, "function": {**parts, "arguments": ""}}]}
-
-        text = arguments if isinstance(arguments, str) else ""
-        for start in range(0, len(text), _ARGUMENT_PIECE):
-            piece = text[start : start + _ARGUMENT_PIECE]
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+    return {
+        "id": f"chatcmpl-{request_id}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [choice],
+        "usage": _usage(completion),
+        **_mark_simulated(completion),
+    }
 
 
 def _reasoning_fields(completion: Completion) -> Mapping[str, JSON]:
@@ -278,10 +231,6 @@ def _reasoning_fields(completion: Completion) -> Mapping[str, JSON]:
     # Some models give their reasoning as a part of `content`; the message has that field already.
     fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
     return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
-
-
-def _envelope(kind: str, model: str, request_id: str) -> dict[str, JSON]:
-    return {"id": f"chatcmpl-{request_id}", "object": kind, "created": int(time.time()), "model": model}
 
 
 def _mark_simulated(completion: Completion) -> dict[str, JSON]:
@@ -333,32 +282,14 @@ class ServerOptions:
     """The server's settings.
 
     If a `key` is set, every request except the health check needs it. The server waits `latency_ms` before each
-    answer. `faults` gives the rate of error replies by status, drawn with `seed`. `log` gets a line for each
-    request. If `local_only`, the server refuses requests with a host name that is not this machine's.
+    answer. `log` gets a line for each request. If `local_only`, the server refuses requests with a host name that is
+    not this machine's.
     """
 
     key: str | None = field(default=None, repr=False)
     latency_ms: float = 0.0
-    faults: Mapping[int, float] = field(default_factory=dict)
-    seed: int = 0
     log: Callable[[str], None] | None = None
     local_only: bool = True
-
-
-def parse_faults(texts: list[str]) -> dict[int, float]:
-    """Parse options such as `429=0.05` into error rates by HTTP status.
-
-    Raises:
-        ConfigurationError: a text has another form. `FaultInjection` checks the numbers.
-    """
-    faults: dict[int, float] = {}
-    for text in texts:
-        status, _, rate = text.partition("=")
-        try:
-            faults[int(status)] = float(rate)
-        except ValueError:
-            raise ConfigurationError(f"--fault {text!r}: must be STATUS=RATE, such as 429=0.05") from None
-    return faults
 
 
 def key_from(variable: str | None) -> str | None:
@@ -472,19 +403,14 @@ class ModelServer(Service):
         completion, headers = await self.completion(request, score_question(await request.read()))
         return json_reply({"result": completion.columns()["response"], **_mark_simulated(completion)}, headers=headers)
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        """Answer a chat completions request, as a whole or as a stream."""
+    async def chat(self, request: web.Request) -> web.Response:
+        """Answer a chat completions request."""
         question = chat_question(await request.read())
         completion, headers = await self.completion(request, question)
 
         model = request.match_info.get("deployment") or question.model or self.name
-        id_ = headers[REQUEST_ID]
-
-        if not question.stream:
-            return json_reply(chat_completion(completion, model=model, request_id=id_), headers=headers)
-
-        pieces = chat_pieces(completion, model=model, request_id=id_, with_usage=question.with_usage)
-        return await _stream(request, pieces, headers)
+        body = chat_completion(completion, model=model, request_id=headers[REQUEST_ID])
+        return json_reply(body, headers=headers)
 
     async def close(self, _: web.Application) -> None:
         await self._source.close()
@@ -502,26 +428,6 @@ class ModelServer(Service):
         return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
 
 
-async def _stream(
-    request: web.Request, pieces: Iterable[Mapping[str, object]], headers: Mapping[str, str]
-) -> web.StreamResponse:
-    """Send the pieces as server-sent events, ended by `[DONE]`.
-
-    A client that hangs up ends the stream without an error.
-    """
-    about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
-
-    response = web.StreamResponse(headers={**about, **headers})
-    await response.prepare(request)
-
-    with contextlib.suppress(ConnectionError):  # the client has hung up
-        for piece in pieces:
-            await response.write(b"data: " + dumps(piece) + b"\n\n")
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-    return response
-
-
 def json_reply(
     body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
@@ -537,13 +443,12 @@ class Middleware:
     """The middleware of a server, and the state that its handlers share.
 
     `requests` counts all requests except health checks, `answers` those that got an answer, also a repeated one, and
-    `repeats` those with a known idempotency key. `faults` and `refusals` count error replies.
+    `repeats` those with a known idempotency key. `refusals` counts requests with a wrong host name or key.
     """
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
-        self._faults = FaultInjection(options.faults, options.seed)
-        self._counts = dict.fromkeys(("requests", "answers", "repeats", "faults", "refusals"), 0)
+        self._counts = dict.fromkeys(("requests", "answers", "repeats", "refusals"), 0)
 
     def counts(self) -> dict[str, JSON]:
         return dict(self._counts)
@@ -584,19 +489,13 @@ class Middleware:
         return response
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Return the handler's reply, or an error reply for a refusal, an injected fault or an exception."""
+        """Return the handler's reply, or an error reply for a refusal or an exception."""
         self._counts["requests"] += 0 if request.path in _OPEN_TO_ALL else 1
 
         refusal = self._refusal(request)
         if refusal:
             self._counts["refusals"] += 1
             return refusal.reply()
-
-        # Only POST requests fail on purpose. Health checks must not shift the random sequence of faults.
-        fault = self._faults.draw() if request.method == "POST" else None
-        if fault:
-            self._counts["faults"] += 1
-            return ProblemError(fault, "the option --fault caused this error", "server_error", "injected_fault").reply()
 
         try:
             return await handler(request)
@@ -643,35 +542,6 @@ def _problem_of_endpoint(error: EndpointError) -> ProblemError:
 
     status = error.status or (504 if isinstance(error, TimedOutError) else 500)
     return ProblemError(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
-
-
-class FaultInjection:
-    """Fault injection: error replies at given rates.
-
-    With the same seed, the n-th accepted POST request fails in the same way. The rates {429: 0.05, 500: 0.01} give the
-    outcomes 429, 500 and None with the weights 0.05, 0.01 and 0.94.
-    """
-
-    def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
-        """Set the rates by status.
-
-        Raises:
-            ConfigurationError: a status is no error status, a rate is not from 0 to 1, or the rates exceed 1 together.
-        """
-        valid = all(400 <= status <= 599 and 0 <= rate <= 1 for status, rate in rates.items())
-        # The sum of decimal rates has a rounding error.
-        if not valid or sum(rates.values()) > 1 + 1e-9:
-            raise ConfigurationError(
-                "each --fault needs a status from 400 to 599 and a rate from 0 to 1; the sum of rates must not exceed 1"
-            )
-
-        self._outcomes = [*rates, None]
-        self._weights = [*rates.values(), max(0.0, 1 - sum(rates.values()))]
-        self._rng = Random(seed)
-
-    def draw(self) -> int | None:
-        """Return the status with which the next request fails, or None if it does not fail."""
-        return self._rng.choices(self._outcomes, self._weights)[0]
 
 
 class ReplyStore(Generic[T]):

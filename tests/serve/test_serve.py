@@ -20,26 +20,14 @@ from aiohttp import web
 from tests.cli_parts import here, workspace
 from tests.platforms import posix_only
 from tests.scripted_rules import ScriptSource, read_script
-from tests.serve_parts import (
-    ARGUMENTS,
-    CALL,
-    TEXT,
-    TOOLS,
-    Counting,
-    Starter,
-    asking,
-    got,
-    posted,
-    recorded_answers,
-    servers,
-)
+from tests.serve_parts import CALL, TEXT, TOOLS, Counting, Starter, asking, got, posted, recorded_answers, servers
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, Row, TimedOutError
 from tunecheck.endpoints import is_loopback, load_endpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
-from tunecheck_serve import ChatSource, RowAnswers, ServerOptions, make_app, parse_faults, run_server
+from tunecheck_serve import ChatSource, RowAnswers, ServerOptions, make_app, run_server
 
 
 @pytest.fixture
@@ -203,41 +191,12 @@ async def test_a_source_that_breaks_is_a_server_error_and_the_server_goes_on(sta
     assert (await posted(url, {"input_data": "a"}))[0] == 200
 
 
-async def test_faults_come_at_their_rates_and_say_when_to_come_back(recorded: ChatSource, started: Starter) -> None:
-    url = f"{await started(recorded, faults={429: 0.3, 503: 0.2}, seed=5)}/score"
-    replies = [await posted(url, {"input_data": "talk"}) for _ in range(200)]
-    statuses = [status for status, _, _ in replies]
-    # Binomial with n = 200: four standard deviations are 26 and 23 around 60 and 40.
-    assert 34 <= statuses.count(429) <= 86
-    assert 17 <= statuses.count(503) <= 63
-    assert statuses.count(429) + statuses.count(503) + statuses.count(200) == 200
-    assert {headers.get("Retry-After") for status, _, headers in replies if status != 200} == {"1"}
-    assert (await got(url.replace("/score", "/health")))["faults"] == 200 - statuses.count(200)
-
-
-async def test_the_same_seed_makes_the_same_faults(recorded: ChatSource, started: Starter) -> None:
-    runs = []
-    for _ in range(2):
-        url = f"{await started(recorded, faults={500: 0.5}, seed=9)}/score"
-        runs.append([(await posted(url, {"input_data": "talk"}))[0] for _ in range(20)])
-    assert runs[0] == runs[1]
-    assert set(runs[0]) == {200, 500}
-
-
 async def test_each_request_is_told_to_who_listens(recorded: ChatSource, started: Starter) -> None:
     heard: list[str] = []
     url = await started(recorded, log=heard.append)
     for text in ("talk", "unknown"):
         await posted(f"{url}/score", {"input_data": text})
     assert [re.sub(r"\d+ ms", "N ms", line) for line in heard] == ["POST /score 200 N ms", "POST /score 404 N ms"]
-
-
-async def test_a_client_that_hangs_up_mid_stream_harms_nobody(started: Starter) -> None:
-    url = await started(Counting(text="word " * 200_000))
-    body = {"messages": asking("a"), "stream": True}
-    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/chat/completions", json=body) as response:
-        await response.content.readline()
-    assert (await posted(f"{url}/score", {"input_data": "a"}))[0] == 200
 
 
 async def test_what_is_simulated_says_so_in_a_scoring_reply(started: Starter) -> None:
@@ -338,18 +297,6 @@ def test_the_key_is_not_shown() -> None:
     assert "secret" not in repr(ServerOptions(key="secret"))
 
 
-def test_faults_are_written_as_status_and_rate() -> None:
-    assert parse_faults(["429=0.05", "500=.1"]) == {429: 0.05, 500: 0.1}
-    with pytest.raises(ConfigurationError, match="'429': must be STATUS=RATE"):
-        parse_faults(["429"])
-
-
-@pytest.mark.parametrize("faults", [{200: 0.5}, {429: 1.5}, {429: -0.1}, {429: 0.6, 500: 0.6}, {429: float("nan")}])
-def test_faults_that_cannot_be_are_refused(recorded: ChatSource, faults: dict[int, float]) -> None:
-    with pytest.raises(ConfigurationError):
-        make_app(recorded, ServerOptions(faults=faults))
-
-
 @cases("serve")
 async def test_only_who_names_this_machine_is_answered_and_nothing_else_prints_a_traceback(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], request_text: str, status: int
@@ -410,45 +357,6 @@ async def test_the_official_client_gets_tool_calls(recorded: ChatSource, started
     assert reply.usage is None  # nothing was recorded, and nothing is made up
 
 
-async def test_the_official_client_puts_a_streamed_text_together(recorded: ChatSource, started: Starter) -> None:
-    async with client_of(await started(recorded)) as client:
-        stream = await client.chat.completions.create(model="m", messages=asking("talk"), stream=True)
-        pieces = [piece async for piece in stream]
-    deltas = [piece.choices[0].delta for piece in pieces]
-    assert "".join(delta.content or "" for delta in deltas) == TEXT
-    assert deltas[0].role == "assistant"
-    assert len(deltas) > 5
-    assert [piece.choices[0].finish_reason for piece in pieces] == [None] * (len(pieces) - 1) + ["stop"]
-
-
-async def test_the_official_client_s_stream_helper_puts_calls_together(recorded: ChatSource, started: Starter) -> None:
-    async with client_of(await started(recorded)) as client:
-        with_usage: Any = {"include_usage": True}
-        async with client.chat.completions.stream(
-            model="m", messages=asking("both"), tools=TOOLS, stream_options=with_usage
-        ) as stream:
-            reply = await stream.get_final_completion()
-    message = reply.choices[0].message
-    assert message.content == "One moment."
-    assert [(call.id, call.function.arguments) for call in message.tool_calls or ()] == [
-        ("call_7", ARGUMENTS),
-        ("call_8", ARGUMENTS),
-    ]
-    assert reply.choices[0].finish_reason == "tool_calls"
-
-
-async def test_usage_comes_last_in_a_stream_that_asks_for_it(recorded: ChatSource, started: Starter) -> None:
-    async with client_of(await started(recorded)) as client:
-        stream = await client.chat.completions.create(
-            model="m", messages=asking("talk"), stream=True, stream_options={"include_usage": True}
-        )
-        pieces = [piece async for piece in stream]
-    assert pieces[-1].choices == []
-    assert pieces[-1].usage
-    assert pieces[-1].usage.total_tokens == 16
-    assert all(piece.usage is None for piece in pieces[:-1])
-
-
 async def test_a_wrong_key_is_the_official_clients_authentication_error(recorded: ChatSource, started: Starter) -> None:
     url = await started(recorded, key="right")
     async with client_of(url, api_key="wrong") as client:
@@ -488,12 +396,16 @@ async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: 
     assert reply.choices[0].message.content == TEXT
 
 
-async def test_what_is_simulated_says_so_in_every_reply_and_piece(started: Starter) -> None:
+async def test_what_is_simulated_says_so_in_a_chat_completion(started: Starter) -> None:
     async with client_of(await started(Counting(simulated=True))) as client:
         reply: Any = await client.chat.completions.create(model="m", messages=asking("a"))
-        stream: Any = await client.chat.completions.create(model="m", messages=asking("a"), stream=True)
         assert reply.simulated is True
-        assert all([piece.simulated is True async for piece in stream])
+
+
+async def test_a_stream_is_refused(recorded: ChatSource, started: Starter) -> None:
+    async with client_of(await started(recorded)) as client:
+        with pytest.raises(openai.BadRequestError, match="this server sends no streams: leave out `stream`"):
+            await client.chat.completions.create(model="m", messages=asking("talk"), stream=True)
 
 
 def scripted(folder: Path, rules: str) -> ScriptSource:
@@ -501,14 +413,11 @@ def scripted(folder: Path, rules: str) -> ScriptSource:
     return ScriptSource(read_script(folder / "script.yaml"))
 
 
-async def test_a_refusal_stands_beside_the_text_also_in_a_stream(tmp_path: Path, started: Starter) -> None:
+async def test_a_refusal_stands_beside_the_text(tmp_path: Path, started: Starter) -> None:
     async with client_of(await started(scripted(tmp_path, "[{refusal: I cannot judge this.}]"))) as client:
         reply = await client.chat.completions.create(model="m", messages=asking("x"))
-        stream = await client.chat.completions.create(model="m", messages=asking("x"), stream=True)
-        pieces = [piece async for piece in stream]
     message = reply.choices[0].message
     assert (message.content, message.refusal) == (None, "I cannot judge this.")
-    assert [piece.choices[0].delta.refusal for piece in pieces if piece.choices[0].delta.refusal] == [message.refusal]
 
 
 async def test_a_problem_of_a_source_reaches_the_official_client_in_full(tmp_path: Path, started: Starter) -> None:
