@@ -342,8 +342,8 @@ class ScriptedServer(ModelServer):
         if not streamed:
             return json_reply(body, headers=headers)
         events = [dumps(piece) for piece in _pieces(body, with_usage=bool(options))]
-        text = b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
-        return web.Response(body=text, headers={**headers, "Content-Type": "text/event-stream"})
+        stream = b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
+        return web.Response(body=stream, headers={**headers, "Content-Type": "text/event-stream"})
 
     async def score(self, request: web.Request) -> web.Response:
         reply = await super().score(request)
