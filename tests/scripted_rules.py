@@ -315,29 +315,25 @@ def _text_of(message: Mapping[str, JSON]) -> str:
     return "\n".join([*texts, *([dumps(calls).decode()] if calls else [])])
 
 
-class ScriptedServer(ModelServer):
-    """The server of a script, with what its `server` section says of streams and headers."""
+class StreamingServer(ModelServer):
+    """A model's server that also sends streams, unlike `tunecheck serve`, and the headers of its configuration."""
 
-    def __init__(self, source: ScriptSource) -> None:
+    def __init__(self, source: ChatSource, config: ServerConfig | None = None) -> None:
         super().__init__(source)
-        self._scripted = source
-
-    def health(self) -> dict[str, JSON]:
-        return {**super().health(), **self._scripted.health()}
+        self._config = config or ServerConfig()
 
     async def chat(self, request: web.Request) -> web.Response:
-        """Answer with a chat completion or, unlike `tunecheck serve`, with a stream of it."""
+        """Answer with a chat completion or with a stream of it."""
         asked = read_object(await request.read())
         streamed, options = asked.pop("stream", None) is True, asked.pop("stream_options", None)
-        server = self._scripted.script.server
-        if server.streaming == ("refused" if streamed else "only"):
+        if self._config.streaming == ("refused" if streamed else "only"):
             only = "This model only supports streaming: set stream to true."
             text = "Streaming is not supported." if streamed else only
             raise ProblemError(400, text, code="unsupported_value", param="stream")
 
         question = chat_question(dumps(asked))
         completion, headers = await self.completion(request, question)
-        headers = {**headers, **server.headers}
+        headers = {**headers, **self._config.headers}
         body = chat_completion(completion, model=question.model or self.name, request_id=headers["x-request-id"])
         if not streamed:
             return json_reply(body, headers=headers)
@@ -347,8 +343,19 @@ class ScriptedServer(ModelServer):
 
     async def score(self, request: web.Request) -> web.Response:
         reply = await super().score(request)
-        reply.headers.update(self._scripted.script.server.headers)
+        reply.headers.update(self._config.headers)
         return reply
+
+
+class ScriptedServer(StreamingServer):
+    """The server of a script, with what its `server` section says of streams and headers."""
+
+    def __init__(self, source: ScriptSource) -> None:
+        super().__init__(source, source.script.server)
+        self._scripted = source
+
+    def health(self) -> dict[str, JSON]:
+        return {**super().health(), **self._scripted.health()}
 
 
 def _pieces(body: dict[str, Any], *, with_usage: bool) -> Iterator[dict[str, Any]]:

@@ -51,7 +51,7 @@ def recorded_answers(folder: Path) -> ChatSource:
     return load_endpoint({"kind": "replay", "path": str(path)}, name="recorded")
 
 
-def _service(source: ChatSource) -> ChatSource | Service:
+def _service(source: ChatSource | Service) -> ChatSource | Service:
     return ScriptedServer(source) if isinstance(source, ScriptSource) else source
 
 
@@ -60,7 +60,7 @@ async def servers() -> AsyncIterator[Starter]:
     """`await start(source, **options)`: a server on a free port, stopped at the end; gives its address."""
     async with AsyncExitStack() as stack:
 
-        async def start(source: ChatSource, **options: Any) -> str:
+        async def start(source: ChatSource | Service, **options: Any) -> str:
             return await stack.enter_async_context(running(make_app(_service(source), ServerOptions(**options))))
 
         yield start

@@ -209,7 +209,7 @@ async def test_an_answer_is_reported_with_all_that_is_known_of_it() -> None:
         assert part in text
 
 
-async def test_a_stream_whose_pieces_repeat_earlier_ones_fails_its_check_although_it_is_read() -> None:
+async def test_a_stream_whose_pieces_repeat_earlier_ones_is_read() -> None:
     called = '{"city": "Lisbon"}'
 
     def plan(request: Request, attempt: int) -> Step:
@@ -226,7 +226,7 @@ async def test_a_stream_whose_pieces_repeat_earlier_ones_fails_its_check_althoug
 
     with FaultServer(plan) as server:
         found = (await verdicts(server.url))["streamed calls match"]
-    assert (found.status, found.evidence[:39]) == ("fail", "pieces of the server's streams repeat e")
+    assert (found.status, found.evidence[:20]) == ("pass", "the call is the same")
 
 
 async def test_an_empty_stream_fails_its_check_and_a_refused_temperature_is_a_warning() -> None:

@@ -356,8 +356,6 @@ _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed
 _MESSAGE_KEYS = frozenset({"content", "refusal", "tool_calls", *shapes.REASONING_FIELDS})
 _KEYS_IN_PIECES = _MESSAGE_KEYS | {"text", "thinking", "summary", "data", "name", "arguments", "signature"}
 """Keys of a message and its parts with texts that arrive in pieces. Other texts arrive whole."""
-REPEATS = "tunecheck_repeats"
-"""Key of an assembled reply: pieces of its stream repeated earlier ones."""
 _MOST_OPEN = 64
 """Only this many of the latest parts of a list may still grow."""
 
@@ -441,8 +439,9 @@ class _Pieces(msgspec.Struct, frozen=True):
     key: str
     pieces: list[str] = msgspec.field(default_factory=list)
 
-    def text(self, repeated: list[str]) -> str:
-        """Return the joined pieces, or only the last piece if it repeats the text before it.
+    @property
+    def text(self) -> str:
+        """The joined pieces, or only the last piece if it repeats the text before it.
 
         Some servers send the text so far in each piece ("grows"), or the whole text again at the end. The last piece
         is the whole text in these cases:
@@ -452,26 +451,19 @@ class _Pieces(msgspec.Struct, frozen=True):
                                 grow or those before the last give the same object
             other texts         the last of at least three different pieces has 20 characters or more, and the pieces
                                 grow or the last one equals all before it
-
-        If arguments or other texts repeat, their key is added to `repeated`. A repeated name does no harm, because
-        clients take the first one.
         """
         *earlier, last = self.pieces or [""]
         before, whole = "".join(earlier), "".join(self.pieces)
         grows = bool(earlier) and all(later.startswith(piece) for piece, later in pairwise(self.pieces))
 
         if self.key == "name":
-            return last if grows or before == last else whole
-
-        if self.key == "arguments":
+            repeats = grows or before == last
+        elif self.key == "arguments":
             call = value_of(last)
             repeats = isinstance(call, dict) and value_of(whole) is None and (grows or value_of(before) == call)
         else:
             # Short texts may grow by chance, such as "ha" and "haha".
             repeats = len(last) >= 20 and len({*self.pieces}) > 2 and (grows or before == last)
-
-        if repeats:
-            repeated.append(self.key)
         return last if repeats else whole
 
 
@@ -490,12 +482,11 @@ def merge_delta(message: dict[str, object], delta: Mapping[str, JSON]) -> None:
         value = text_or_json(piece) if key == "arguments" and isinstance(piece, dict) else piece
         before = message.get(key)
 
-        # A text and a list under one key: the earlier text becomes the first part of the list. The `[]` is thrown away:
-        # repeated pieces of that text are not reported.
+        # A text and a list under one key: the earlier text becomes the first part of the list.
         if isinstance(value, list) or isinstance(before, list):
             message[key] = parts = before if isinstance(before, list) else []
             pieces: list[JSON] = value if isinstance(value, list) else [value]
-            _merge_parts(parts, [before.text([]), *pieces] if isinstance(before, _Pieces) else pieces)
+            _merge_parts(parts, [before.text, *pieces] if isinstance(before, _Pieces) else pieces)
 
         # An object, such as the function of a call, is merged key by key.
         elif isinstance(value, dict):
@@ -554,17 +545,14 @@ def _continued_part(parts: list[dict[str, object]], piece: Mapping[str, JSON]) -
     return None if is_other else candidates[-1]
 
 
-def _as_json(value: object, repeated: list[str]) -> JSON:
-    """Return a merged value as JSON: pieces as one text, and list items without their index.
-
-    If pieces of a text repeat earlier ones, the text's key is added to `repeated`.
-    """
+def _as_json(value: object) -> JSON:
+    """Return a merged value as JSON: pieces as one text, and list items without their index."""
     if isinstance(value, _Pieces):
-        return value.text(repeated)
+        return value.text
     if isinstance(value, list):
-        return [{key: _as_json(item, repeated) for key, item in part.items() if key != "index"} for part in value]
+        return [{key: _as_json(item) for key, item in part.items() if key != "index"} for part in value]
     if isinstance(value, dict):
-        return {key: _as_json(item, repeated) for key, item in value.items()}
+        return {key: _as_json(item) for key, item in value.items()}
     return cast("JSON", value)
 
 
@@ -618,7 +606,7 @@ class _StreamedAnswer(msgspec.Struct):
         return bool(content)
 
     def whole(self) -> dict[str, JSON]:
-        """Return the chat completion. Its key REPEATS tells whether pieces of the stream repeated earlier ones.
+        """Return the chat completion.
 
         Raises:
             UnreadableReplyError: the stream is not of chat completions, or ended before the answer was complete.
@@ -630,13 +618,11 @@ class _StreamedAnswer(msgspec.Struct):
         if not self.begun or not (self.done or self.finish_reason):
             raise UnreadableReplyError("the streamed reply broke off before its end: see the server's log")
 
-        repeated = list[str]()
-        merged = {key: _as_json(value, repeated) for key, value in self.message.items()}
+        merged = {key: _as_json(value) for key, value in self.message.items()}
         message: dict[str, JSON] = {"role": "assistant", "content": None, **merged}
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             message["tool_calls"] = [{"type": "function", **call} for call in calls if isinstance(call, dict)]
 
         choice: JSON = {"message": message, "finish_reason": self.finish_reason, "error": self.error}
-        envelope = {**self.envelope, "object": "chat.completion", REPEATS: bool(repeated)}
-        return {**envelope, "choices": [choice], "usage": self.usage}
+        return {**self.envelope, "object": "chat.completion", "choices": [choice], "usage": self.usage}

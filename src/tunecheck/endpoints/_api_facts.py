@@ -28,8 +28,6 @@ from tunecheck._json import JSON, object_or_empty, whole_number
 
 # The parameter with the form of the answer: text, JSON object, or a JSON Schema.
 FORMAT = "response_format"
-# Also a finding of `tunecheck check`.
-REPEATING = "pieces of the server's streams repeat earlier pieces, so other clients read broken calls and texts"
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names of the same limit: newer models only accept the second, older servers only the first."""
 
@@ -91,14 +89,12 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The refusals of an API so far.
 
     `parameters` are the refused parameters, with the sent value if it was a number. `formats` are the refused types of
-    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning. `repeats`:
-    pieces of streams repeat earlier ones.
+    answer formats. `room` is the token limit that a judge or simulated user needs to finish its reasoning.
     """
 
     parameters: dict[str, bool | int | float | None] = {}
     formats: tuple[str, ...] = ()
     room: int | None = None
-    repeats: bool = False
 
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
         """Return the parameters to send, without refused ones. `may_raise_limit` makes `room` the lowest token limit.
@@ -181,8 +177,6 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
         if self.room:
             yield f"the token limit was raised to {self.room:,} for judging, because the model used all tokens to think"
-        if self.repeats:
-            yield f"{REPEATING}: update the server or its tool parser"
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

@@ -29,7 +29,7 @@ from tunecheck._messages import suggest_names
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
-from tunecheck.endpoints._answers import REPEATS, read_usage
+from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._auth import (
     TYPES_BY_FIELD,
@@ -335,7 +335,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             # A service may refuse an idempotency key with a new body. A resumed run sends equal keys.
             own_key = key if sent == parameters else f"{key}-{content_hash(body)[:8]}"
             try:
-                latest, reply = await self._post(body, own_key, request.sent_at, sent)
+                latest, _ = await self._post(body, own_key, request.sent_at, sent)
             except EndpointError as error:
                 learned = facts.learned(error, sent)
 
@@ -352,9 +352,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
                 learned = facts.with_higher_limit(output_limit(sent)) if cut_off else None
 
                 if learned is None:
-                    # With new facts for each reply, other calls could not store what they learn.
-                    if object_or_empty(reply).get(REPEATS) is True and not self.facts.repeats:
-                        self.facts = msgspec.structs.replace(self.facts, repeats=True)
                     return completion
 
             # Facts that another call has stored meanwhile stay; if they do not suffice, this call learns again.

@@ -24,7 +24,7 @@ from tunecheck._faults import cause_named, repeats_itself
 from tunecheck._json import JSON, dumps, object_or_empty, text_or_json
 from tunecheck._messages import clean, plural
 from tunecheck.calls._model import arguments_problem, plain_name, tool_name
-from tunecheck.endpoints._api_facts import REPEATING, remedy_for
+from tunecheck.endpoints._api_facts import remedy_for
 from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._doctor.evidence import RIGHT, Answers, Diagnosis, DoctorAnswer, advice_on
 from tunecheck.formats._families import server_parsers
@@ -380,9 +380,6 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "do not set `stream`")
-
-    if answers.endpoint.facts.repeats:
-        return Diagnosis("fail", REPEATING, "do not set `stream`, or update the server or its tool parser")
 
     if not (streamed.calls or streamed.raw_text or streamed.completion.reasoning) and whole.shown() != "nothing":
         return Diagnosis("fail", f"the stream is empty; unstreamed: {whole.shown()}", "do not set `stream`")
