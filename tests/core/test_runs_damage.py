@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import UNSET, structs
 from tests.pipeline_parts import Answering, column, rewrite, rows_of, run
 
 from tunecheck import EvaluationResult, Row, Run, RunError, compare, score
 from tunecheck.cli import main
 from tunecheck.pipeline import Journal, JournalReader
 from tunecheck.runs import changed_since, verify
+from tunecheck.runs._manifest import Verified
 
 ROWS = 20
 DATA = [{"id": f"r{number}", "question": f"q{number}"} for number in range(ROWS)]
@@ -196,7 +199,9 @@ def test_a_damaged_run_is_not_reused_and_no_folder_is_made(tmp_path: Path, again
 def test_rows_that_were_changed_since_are_not_scored_unless_that_is_accepted(tmp_path: Path) -> None:
     made = begun(tmp_path)
     flip(made.results, b'"question":"q7"' if b'"question":"q7"' in made.results.read_bytes() else b'"q7"', b'"qX"')
-    with pytest.raises(RunError, match=r"is damaged: eval_results\.jsonl has changed since the run wrote it"):
+    restore = f"restore its files (`tunecheck runs {made.id} --verify` checks them), or continue with --accept-damage"
+    said = f"run {made.id} is damaged: eval_results.jsonl {CHANGED}; {restore} (accept_damage=True)"
+    with pytest.raises(RunError, match=f"^{re.escape(said)}$"):
         score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs")
     again = score(made.folder, evaluators={"other": match}, results_dir=tmp_path / "runs", accept_damage=True)
     assert again.row_count == ROWS
@@ -286,8 +291,8 @@ def test_a_run_with_rows_in_error_is_whole(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_is_whole_as_far_as_it_came(tmp_path: Path) -> None:
-    found = verify(begun(tmp_path, answers=9))
-    assert (found.whole, found.status) == (True, "stopped")
+    found = verify(made := begun(tmp_path, answers=9))
+    assert found == Verified(made, "stopped", ROWS, (), ())
 
 
 def dropped_row(run: Run) -> None:
@@ -307,18 +312,29 @@ def results_of_another_run(run: Run) -> None:
     rewrite(run.manifest_file, sha256={**digests, run.results.name: sha256_of(run.results)})
 
 
+CHANGED = "has changed since the run wrote it"
+OTHER_ANSWER = "eval_results.jsonl and journal.jsonl differ in the answers to 1 row (first: r7)"
+LOST = "1 record is damaged or missing ({}), so up to 1 call may be lost"
+DROPPED = ("has 19 rows, but the run has 20", "and journal.jsonl differ in the answers to 15 rows (first: r5)")
+NOT_JSON = "Expecting property name enclosed in double quotes: line N column 2 (char 1); restore the file from a backup"
 DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
-    "a flipped byte in the journal": (lambda run: flip(run.journal, b"q7", b"q8"), "1 record is damaged"),
-    "a cut journal": (lambda run: cut(run.journal, slice(-4, None)), "4 records are damaged or missing"),
-    "no journal": (lambda run: run.journal.unlink(), "the run's records cannot be read"),
-    "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), "eval_results.jsonl has changed"),
-    "a dropped row": (dropped_row, "eval_results.jsonl has 19 rows, but the run has 20"),
-    "no rows": (lambda run: run.results.unlink(), "eval_results.jsonl"),
-    "a cut table": (lambda run: cut(run.table, slice(3, None)), "eval_results.csv has changed since the run wrote it"),
-    "other metrics": (other_metrics, "metrics.json covers 19 rows, but the run has 20"),
-    "no metrics": (lambda run: run.metrics_file.unlink(), "metrics.json"),
-    "answers of another run": (results_of_another_run, "differ in the answers to 1 row (first: r7)"),
-    "no manifest": (lambda run: run.manifest_file.write_text("{"), "run.json: cannot be read"),
+    "a flipped byte in the journal": (
+        lambda run: flip(run.journal, b"q7", b"q8"),
+        f"journal.jsonl: {LOST.format('line N')}, of rows r7|{OTHER_ANSWER}",
+    ),
+    "a cut journal": (lambda run: cut(run.journal, slice(-1, None)), f"journal.jsonl: {LOST.format('at the end')}"),
+    "no journal": (
+        lambda run: run.journal.unlink(),
+        "journal.jsonl: the run's records cannot be read: No such file or directory",
+    ),
+    "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), f"eval_results.jsonl {CHANGED}"),
+    "a dropped row": (dropped_row, "|".join(f"eval_results.jsonl {each}" for each in (CHANGED, *DROPPED))),
+    "no rows": (lambda run: run.results.unlink(), "eval_results.jsonl: cannot be read: No such file or directory"),
+    "a cut table": (lambda run: cut(run.table, slice(3, None)), f"eval_results.csv {CHANGED}"),
+    "other metrics": (other_metrics, f"metrics.json {CHANGED}|metrics.json covers 19 rows, but the run has 20"),
+    "no metrics": (lambda run: run.metrics_file.unlink(), "metrics.json: cannot be read: No such file or directory"),
+    "answers of another run": (results_of_another_run, f"run.json {CHANGED}|{OTHER_ANSWER}"),
+    "no manifest": (lambda run: run.manifest_file.write_text("{"), f"run.json: cannot be read: {NOT_JSON}"),
 }
 
 
@@ -332,11 +348,15 @@ def test_damage_is_found_and_told(tmp_path: Path, finished: Run, name: str, caps
     damage, said = DAMAGE[name]
     shutil.copytree(finished.folder, folder := tmp_path / "eval_results" / finished.id)
     damage(Run(folder))
-    assert any(said in each for each in verify(Run(folder)).damage), verify(Run(folder))
+    found = verify(Run(folder))
+    texts = (re.sub(r"line \d+", "line N", each.replace(f"{folder}{os.sep}", "")) for each in found.damage)
+    assert "|".join(texts) == said
+    assert (found.status, found.rows) == (("unreadable", None) if name == "no manifest" else ("finished", 20))
+    assert found.unchecked == ()
     assert main(["runs", finished.id, "--verify", "--results-dir", str(folder.parent)]) == 1
-    out = capsys.readouterr().out
-    assert f"DAMAGED  {finished.id}" in out
-    assert said in " ".join(out.split())
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"DAMAGED {finished.id}" in out
+    assert said.partition("|")[0] in re.sub(r"line \d+", "line N", out)
 
 
 def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path: Path) -> None:
@@ -372,7 +392,12 @@ def test_a_memory_run_s_logs_are_read_too(tmp_path: Path) -> None:
     log.parent.mkdir(parents=True)
     shutil.copy(made.journal, log)
     flip(log, b"q7", b"q8")
-    assert any("memory/session-1/events.jsonl: 1 record" in each for each in verify(made).damage)
+    shutil.copytree(log.parent, made.folder / "memory" / "session-0")
+    shutil.copytree(log.parent, made.folder / "memory" / "whole")
+    (made.folder / "memory" / "whole" / log.name).write_bytes(made.journal.read_bytes())
+    lost = "1 record is damaged or missing (line N)"
+    damage = tuple(f"memory/session-{number}/events.jsonl: {lost}" for number in (0, 1))
+    assert tuple(re.sub(r"line \d+", "line N", each) for each in verify(made).damage) == damage
 
 
 def answers_edited(run: Run) -> None:
@@ -396,6 +421,28 @@ def test_shown_results_that_were_changed_say_so(tmp_path: Path, alter: Any, caps
     assert main(["report", str(made.folder), "--out", str(tmp_path / "page.html")]) == 0
     assert said in capsys.readouterr().err
     assert "has changed since the run wrote it" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_quick_check_compares_sizes_and_reads_only_files_newer_than_run_json(tmp_path: Path) -> None:
+    made = begun(tmp_path)
+    written, ended = made.manifest(), made.manifest_file.stat().st_mtime_ns
+    for path in (made.metrics_file, made.table, made.results):
+        content = path.read_bytes()
+        for changed, later, known, noticed in (
+            (content, 1, written, False),
+            (content[:-2] + b"x\n", 0, written, False),
+            (content[:-2] + b"x\n", 1, written, True),
+            (content + b"\n", 0, written, True),
+            (content + b"\n", 0, structs.replace(written, sizes=UNSET), False),
+            (content + b"\n", 1, structs.replace(written, sizes=UNSET), True),
+            (content + b"\n", 1, structs.replace(written, sha256=UNSET), False),
+        ):
+            path.write_bytes(changed)
+            os.utime(path, ns=(ended, ended + later * 10**9))
+            note = f"run {made.id}: {path.name} {CHANGED} (see `tunecheck runs {made.id} --verify`)"
+            assert changed_since(made, known) == (note if noticed and path != made.table else None)
+        path.unlink()
+        assert changed_since(made, written) is None
 
 
 def test_a_copy_of_a_run_is_as_good_as_the_run(tmp_path: Path) -> None:
