@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import UNSET, structs
 from tests.pipeline_parts import Answering, column, rewrite, rows_of, run
+from tests.tables import cases
 
 from tunecheck import EvaluationResult, Row, Run, RunError, compare, score
 from tunecheck.cli import main
 from tunecheck.pipeline import Journal, JournalReader
+from tunecheck.plugins import sha256_of
 from tunecheck.runs import changed_since, verify
 from tunecheck.runs._manifest import Verified
 
@@ -295,47 +297,21 @@ def test_a_run_that_was_stopped_is_whole_as_far_as_it_came(tmp_path: Path) -> No
     assert found == Verified(made, "stopped", ROWS, (), ())
 
 
-def dropped_row(run: Run) -> None:
-    cut(run.results, slice(4, 5))
-
-
 def other_metrics(run: Run) -> None:
     flip(run.metrics_file, b'"rows": 20', b'"rows": 19')
 
 
-def results_of_another_run(run: Run) -> None:
-    """With their digest, as a forger would write it."""
-    from tunecheck.plugins import sha256_of
-
-    flip(run.results, b"answer to q7", b"answer to q8")
-    digests = json.loads(run.manifest_file.read_text())["sha256"]
-    rewrite(run.manifest_file, sha256={**digests, run.results.name: sha256_of(run.results)})
+def spoil(path: Path, how: Any) -> None:
+    """Remove a file, replace a text in it, or cut lines out of it."""
+    if how is None:
+        path.unlink()
+    elif isinstance(how[0], str):
+        flip(path, *(each.encode() for each in how))
+    else:
+        cut(path, slice(*how))
 
 
 CHANGED = "has changed since the run wrote it"
-OTHER_ANSWER = "eval_results.jsonl and journal.jsonl differ in the answers to 1 row (first: r7)"
-LOST = "1 record is damaged or missing ({}), so up to 1 call may be lost"
-DROPPED = ("has 19 rows, but the run has 20", "and journal.jsonl differ in the answers to 15 rows (first: r5)")
-NOT_JSON = "Expecting property name enclosed in double quotes: line N column 2 (char 1); restore the file from a backup"
-DAMAGE: dict[str, tuple[Callable[[Run], object], str]] = {
-    "a flipped byte in the journal": (
-        lambda run: flip(run.journal, b"q7", b"q8"),
-        f"journal.jsonl: {LOST.format('line N')}, of rows r7|{OTHER_ANSWER}",
-    ),
-    "a cut journal": (lambda run: cut(run.journal, slice(-1, None)), f"journal.jsonl: {LOST.format('at the end')}"),
-    "no journal": (
-        lambda run: run.journal.unlink(),
-        "journal.jsonl: the run's records cannot be read: No such file or directory",
-    ),
-    "a flipped byte in the rows": (lambda run: flip(run.results, b"q7", b"q8"), f"eval_results.jsonl {CHANGED}"),
-    "a dropped row": (dropped_row, "|".join(f"eval_results.jsonl {each}" for each in (CHANGED, *DROPPED))),
-    "no rows": (lambda run: run.results.unlink(), "eval_results.jsonl: cannot be read: No such file or directory"),
-    "a cut table": (lambda run: cut(run.table, slice(3, None)), f"eval_results.csv {CHANGED}"),
-    "other metrics": (other_metrics, f"metrics.json {CHANGED}|metrics.json covers 19 rows, but the run has 20"),
-    "no metrics": (lambda run: run.metrics_file.unlink(), "metrics.json: cannot be read: No such file or directory"),
-    "answers of another run": (results_of_another_run, f"run.json {CHANGED}|{OTHER_ANSWER}"),
-    "no manifest": (lambda run: run.manifest_file.write_text("{"), f"run.json: cannot be read: {NOT_JSON}"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -343,20 +319,23 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return begun(tmp_path_factory.mktemp("finished"))
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damage_is_found_and_told(tmp_path: Path, finished: Run, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    damage, said = DAMAGE[name]
-    shutil.copytree(finished.folder, folder := tmp_path / "eval_results" / finished.id)
-    damage(Run(folder))
-    found = verify(Run(folder))
-    texts = (re.sub(r"line \d+", "line N", each.replace(f"{folder}{os.sep}", "")) for each in found.damage)
-    assert "|".join(texts) == said
-    assert (found.status, found.rows) == (("unreadable", None) if name == "no manifest" else ("finished", 20))
-    assert found.unchecked == ()
-    assert main(["runs", finished.id, "--verify", "--results-dir", str(folder.parent)]) == 1
+@cases("runs")
+def test_damage_is_found_and_told(
+    tmp_path: Path, finished: Run, capsys: Any, file: str, how: Any, forged: bool, status: str, damage: list[str]
+) -> None:
+    run = Run(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id))
+    spoil(run.folder / file, how)
+    if forged:
+        digests = run.manifest_data()["sha256"]
+        rewrite(run.manifest_file, sha256=digests | {file: sha256_of(run.folder / file)})  # type: ignore[operator]
+    found = verify(run)
+    texts = [re.sub(r"line \d+", "line N", each.replace(f"{run.folder}{os.sep}", "")) for each in found.damage]
+    assert (texts, found.status, found.unchecked) == (damage, status, ())
+    assert found.rows == (ROWS if status == "finished" else None)
+    assert main(["runs", finished.id, "--verify", "--results-dir", str(tmp_path / "runs")]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert f"DAMAGED {finished.id}" in out
-    assert said.partition("|")[0] in re.sub(r"line \d+", "line N", out)
+    assert damage[0] in re.sub(r"line \d+", "line N", out)
 
 
 def test_a_run_from_before_there_were_digests_says_what_was_not_checked(tmp_path: Path) -> None:
