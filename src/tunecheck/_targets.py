@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from tunecheck._errors import TimedOutError
 from tunecheck._json import JSON, content_hash, object_or_empty, whole_number
@@ -55,7 +56,7 @@ class CallsMade(msgspec.Struct, frozen=True):
 
     def plus(self, more: CallsMade) -> CallsMade:
         """Return the sum of both usages."""
-        return CallsMade(*(sum_known(getattr(self, name), getattr(more, name)) for name in self.__struct_fields__))
+        return CallsMade(*map(sum_known, astuple(self), astuple(more)))
 
 
 def sum_known(known: int | None, more: int | None) -> Any:  # noqa: ANN401 - None only of counts that may be unknown

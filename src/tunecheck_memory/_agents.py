@@ -182,12 +182,13 @@ class EndpointAgent(Agent):
         else:
             request = ChatRequest(self._prompt(message), idempotency_key=key, sent_at=to_utc(at_us))
 
-            asked_length = len(dumps(request.messages))
             try:
                 completion = await self._endpoint.complete(request)
+                # The whole prompt is written as JSON only if its length is needed.
+                asked_length = len(dumps(request.messages)) if completion.usage.input_tokens is None else 0
                 outcome = outcome_of(at_us, completion, self._endpoint.name, asked_length)
             except ContentFilterError:
-                simulated = self._endpoint.simulated
+                simulated, asked_length = self._endpoint.simulated, len(dumps(request.messages))
                 outcome = Outcome(at_us, "", simulated=simulated, declined=True, asked=asked_length)
             except ValueError as error:  # for example a request template that names a row's column
                 name = self._endpoint.name
@@ -299,9 +300,12 @@ def outcome_of(at_us: int, completion: Completion, name: str, asked_length: int,
     )
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def to_utc(at_us: int) -> datetime:
     """Convert µs since 1970 to a datetime in UTC; raise ConfigurationError after the year 9999."""
     try:
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+        return _EPOCH + timedelta(microseconds=at_us)
     except OverflowError:
         raise ConfigurationError("the waits of the tests end after the year 9999; shorten the waits") from None

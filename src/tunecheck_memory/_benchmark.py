@@ -377,12 +377,13 @@ def _make_anew(configuration: Configuration, folder: Path, making: GenerationCon
                 old_folder.rmdir()
 
         write_definitions((test for tests in new.values() for test in tests), folder)
-        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if _read_stored(folder / title)}
+        # Read back in the order of the files, which later runs get, too.
+        stored = {data_set.title: _read_stored(folder / data_set.title) for data_set in configuration.data_sets}
+        recipes = {title: recipe for title, recipe in _recipes(configuration).items() if stored[title]}
         plugins.write_file(folder / CONFIG, configuration.text())
         plugins.write_file(folder / RECORD, dumps_readably({"format_version": FORMAT_VERSION, **recipes}))
 
-    # Read back in the order of the files, which later runs get, too.
-    return {title: _read_stored(folder / title) for title in new}
+    return {title: stored[title] for title in new}
 
 
 def _make(data_set: DataSet, configuration: Configuration, making: GenerationContext) -> list[MemoryTest]:

@@ -346,9 +346,12 @@ def write_results(
     (folder / "runstats.json").write_bytes(dumps_line({**statistics, **costs}))
 
 
+_EPOCH = datetime.fromtimestamp(0, UTC).replace(tzinfo=None)
+
+
 def _local(at_us: int) -> str:
     """Return a time in the benchmark's format: UTC, without a zone, "2025-01-06 09:00:01"."""
-    return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
+    return str(_EPOCH + timedelta(microseconds=at_us))
 
 
 def _write_result(

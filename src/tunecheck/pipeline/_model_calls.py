@@ -296,10 +296,10 @@ class RunCalls:
 
         A record may stand for several calls of a conversation, with their number in the column `calls`.
         """
-        completion = Completion.of_columns(columns)
-        self._add_cost(name, completion.usage, cost, currency, whole_number(columns.get("calls")) or 1)
-        self.simulated = self.simulated or completion.simulated  # a reused verdict would not ask for it
-        self.masked += completion.masked
+        usage = Usage.of_json(columns.get("usage"))
+        self._add_cost(name, usage, cost, currency, whole_number(columns.get("calls")) or 1)
+        self.simulated |= columns.get("simulated") is True  # a reused verdict would not ask for it
+        self.masked += columns.get("masked") is True
 
     def _add_cost(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         """Add calls to the spending of an evaluator (or `target`) and to the budget.
