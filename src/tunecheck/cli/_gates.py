@@ -93,6 +93,7 @@ class GateOutcome(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> End:
+        """The end of this gate."""
         if self.met:
             return "met"
         return "undecided" if self.undecided else "not met"
@@ -152,6 +153,7 @@ class Gate(msgspec.Struct, frozen=True):
             raise self._error(f"there is no group of rows {self.group!r}: write call, answer or COLUMN=VALUE")
 
     def _error(self, problem: str) -> ConfigurationError:
+        """Return the error that names this gate and the problem."""
         return ConfigurationError(f"--fail-under {str(self)!r}: {problem}")
 
     def check_scale(self, evaluators: Mapping[str, object]) -> None:

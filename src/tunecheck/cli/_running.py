@@ -383,6 +383,7 @@ def config_file(kind: type[declared.CommandOptions]) -> type[msgspec.Struct]:
 
 
 def _config_keys(kind: type[declared.CommandOptions]) -> list[declared.OptionField]:
+    """Return the options that a configuration file may set: all except `config` and `trust`."""
     # `config` would name another file, and no file may trust itself or others.
     return [option for option in declared.option_fields(kind).values() if option.name not in ("config", "trust")]
 

@@ -36,7 +36,7 @@ LISTS = ("regressed", "fixed", "flaky", "changed")
 class Changes(msgspec.Struct, frozen=True):
     """The changed pairs of a metric, by the lists of `LISTS`.
 
-    `pairs` has the positions of the listed pairs, most changed first; `totals` counts all changed pairs.
+    `pairs` has the positions of the listed pairs, most changed first; `totals` counts each list's pairs, listed or not.
     """
 
     sides: measuring.PairedValues
@@ -50,7 +50,7 @@ def changes_of(sides: measuring.PairedValues, runs: RunPair, most: int | None) -
 
     A pair is regressed or fixed if its verdict changed; with several trials, if all passed in one run and none in the
     other. A pair is flaky if its trials disagree in a run. All other pairs are changed if their number changed, or if
-    they fail in both runs for different reasons.
+    they fail in both runs for different reasons. A pair without a number in one of the runs is in no list.
     """
     metric = sides.metric
     regressed = fixed = flaky = numpy.zeros(len(sides.base), dtype=bool)
@@ -137,9 +137,9 @@ def _read_verdicts(table: RunTable, items: Sequence[int], changes: Mapping[str, 
 
 
 def _row_of_item(table: RunTable, passes: str | None) -> Mapping[int, int]:
-    """Return for each item with several trials the row to show: the first failed trial, else the first trial.
+    """Return for each item with trials the row to show: its first failed trial, else its first trial.
 
-    `passes` names the column of verdicts, if there is one.
+    The result is empty if the run has no trials. `passes` names the column of verdicts, if there is one.
     """
     column = table.columns.get(passes or "")
     # From the last row to the first, so that the first one stays.
@@ -178,9 +178,10 @@ def _with_rows(
 
 
 def _fault_lines(verdict: RecordedVerdict) -> list[str]:
-    """Return a line for each fault.
+    """Return a line for each of the first 50 faults.
 
-    If a fault tells no more than that the row failed, its line is the row's reason. Empty lines are left out.
+    If a fault tells no more than that the row failed, its line is the row's reason. Without a reason, such a fault has
+    its code's title (`own`) or no line (`below_threshold`).
     """
     lines = []
     for fault in verdict.faults[:_MOST_FAULTS]:
@@ -207,9 +208,9 @@ _DRAWS = 2_000
 def parts_of(pair: RunPair, metric: MetricComparison) -> tuple[Part, ...]:
     """Compare the metric on the slices of the data: the rows of each value of each column.
 
-    Slices of columns that the runs were grouped by come first. Other columns give slices only for values with at least
-    20 rows, and not for the same rows as an earlier slice. If the metric is itself a slice, its whole metric is
-    compared.
+    Slices of columns that the runs were grouped by come first; such a column has 2 to 50 values. Other columns have 2
+    to 20 values, and give slices only for values with at least 20 rows, and not for the same rows as an earlier slice.
+    If the metric is itself a slice, its whole metric is compared. The result is empty if the runs' judges differ.
 
     Example: the columns domain (named) and source (found in the data) have the same rows for `domain=refund` and
     `source=crm`. Only the first is a slice.

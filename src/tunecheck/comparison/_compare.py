@@ -339,7 +339,10 @@ def _notes(pair: RunPair, metrics: Sequence[results.MetricComparison]) -> Iterat
 
 
 def _histories(comparisons: Sequence[results.RunComparison], runs: Runs) -> list[results.History]:
-    """Return the figures in all runs of each metric that every run tests, over the rows with a number in every run."""
+    """Return the figures in all runs of each tested metric that every run has.
+
+    The figures are over the rows with a number in every run. For two runs, they are those of the comparison.
+    """
     tested = comparisons[0].tested
     if len(comparisons) == 1:
         return [results.History(metric.name, metric.kind, (metric.base, metric.new)) for metric in tested]

@@ -234,6 +234,7 @@ class _MetricTest:
 
     @property
     def _has_verdicts(self) -> bool:
+        """True if the metric's numbers are verdicts: 1 for a pass, 0 for a fail."""
         return self.column.passes == self.column.name
 
     def begin(self, units: Sequence[Sequence[int | None]]) -> None:
@@ -270,6 +271,7 @@ class _MetricTest:
             self.test.skip()  # `begin` counted a pair for this unit
 
     def _has_score(self, item: int) -> bool:
+        """Return True if the base has a score of this item."""
         return not math.isnan(self.base_scores[item])
 
     def _new_score(self, state: RowState) -> float | None:

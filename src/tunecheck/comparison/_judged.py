@@ -66,7 +66,8 @@ class Correction(Result, frozen=True):
 def corrections(run: Run) -> dict[str, Correction]:
     """Return the correction of each judge by name, from the calibrations in the run's results folder.
 
-    A judge without a calibration gets a Correction without a corrected rate.
+    A judge without a calibration gets a Correction without a corrected rate. If no judge has a calibration, the raw
+    rates are left out, too.
 
     Raises:
         ConfigurationError, DataError: the run, or a calibration, cannot be read.
@@ -166,7 +167,7 @@ def _effective_rows(rate: Estimate) -> float:
 
 
 def correct_judge_errors(metric: MetricComparison, base: RunTable, new: RunTable) -> MetricComparison:
-    """Return a metric corrected for its judge's known errors; unchanged without a judge.
+    """Return a metric corrected for its judge's known errors; unchanged if a run has no judge.
 
     A metric of an uncalibrated judge is only marked as `uncalibrated`. A mean, or a slice, of a calibrated judge is
     marked as `scores`, because labels of all rows do not correct it. If the runs have different judges, the result has

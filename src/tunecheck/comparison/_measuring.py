@@ -456,7 +456,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
 
 
 def _shared_keys(evaluators: Sequence[str], base: RunTable, new: RunTable) -> Iterator[str]:
-    """Yield the keys of the columns that both runs have, without numbers that only repeat the verdicts."""
+    """Yield the keys of the columns that both runs have, except numbers that only repeat the verdicts in both."""
     for name in evaluators:
         for key in base.evaluators[name].columns:
             if key in new.evaluators[name].columns and not (base.columns[key].repeats and new.columns[key].repeats):

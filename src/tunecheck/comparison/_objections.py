@@ -219,7 +219,11 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
             yield Objection("calls_reading_changed", text, "undecided")
 
     def _change_objection(self, change: Objection, text: str) -> Objection:
-        """Return the objection with this text to a changed evaluator of the primary metric, with its effect."""
+        """Return the objection with this text to a changed evaluator of the primary metric, with its effect.
+
+        The effect is none if the change is unknown or accepted, else invalid for another evaluator, and undecided for
+        another judge or another way to read calls.
+        """
         effect: Effect = "invalid" if change.code == "evaluator_changed" else "undecided"
         # The user may accept a changed evaluator, but not that two judges gave the verdicts.
         is_accepted = self.pair.settings.allow_changed_evaluator and change.code != "judge_changed"
@@ -228,9 +232,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
     # -- metrics, slices and causes that got worse
 
     def _loss_objections(self) -> Iterator[Objection]:
-        """Yield objections to other metrics and slices that got worse, and to causes that grew.
+        """Yield objections to other metrics and slices (of 20 rows or more) that got worse, and to causes that grew.
 
-        Holm's correction is over these metrics and slices together.
+        Metrics and slices that got worse keep the base; causes have no effect. Holm's correction is over these metrics
+        and slices together.
         """
         pair, metric = self.pair, self.metric
         # Each test with its objection's code and name, and the metric that has its kind and direction.

@@ -498,7 +498,7 @@ class TableBuilder:
 
 
 def _may_label_slice(value: Cell) -> bool:
-    """Return True for a value that may label a slice: null, a number, or a text of at most 100 characters."""
+    """Return False for a value that labels no slice: a list, an object, or a text of more than 100 characters."""
     return len(value) <= _LONGEST_SLICE if isinstance(value, str) else not isinstance(value, (list, dict))
 
 

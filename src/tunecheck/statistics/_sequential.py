@@ -246,6 +246,7 @@ class EarlyTest:
         return p_value if self._walk is None else max(p_value, 1 - self._confidence)
 
     def _changes(self) -> Floats:
+        """Return new − base for each pair so far."""
         changes: Floats = numpy.array(self._new) - numpy.array(self._base)
         return changes
 
