@@ -87,7 +87,11 @@ class EarlyStopping:
         return self._order
 
     def _unit_label(self, row: Row, target: Target | None) -> Hashable:
-        """Return a row's label. Rows share it if they depend on each other or must be requested in sequence."""
+        """Return a row's label. Rows share it if they depend on each other or must be requested in sequence.
+
+        It is the row's group by the `target` (None: no endpoint answers), else by the data's group key, else its
+        cluster, else its item.
+        """
         item, column = self._items[row.index], self._dataset.defaults.group_key
         group: JSON = None if target is None else target.group_key(row)
 

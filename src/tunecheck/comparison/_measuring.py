@@ -287,7 +287,7 @@ def add_verdict(
 ) -> MetricComparison:
     """Return the metric with Holm's p-value and the verdict; unchanged if it already has a verdict.
 
-    `bounds` is the metric's range.
+    `p_adjusted` is Holm's p-value, None if the metric has no p-value. `bounds` is the metric's range, None without one.
     """
     if metric.verdict is not None:
         return metric
@@ -376,7 +376,10 @@ def _alpha(difference: Estimate) -> float:
 
 
 def shown_verdict(difference: Estimate, p_adjusted: float | None, *, higher_is_better: bool) -> MetricVerdict | None:
-    """Return `better` or `worse` if the corrected p-value and the interval show a difference, else None."""
+    """Return `better` or `worse` if the corrected p-value and the interval show a difference, else None.
+
+    Without a corrected p-value (`p_adjusted` is None), the result is None, too.
+    """
     if difference.value is None or p_adjusted is None or p_adjusted >= _alpha(difference):
         return None
     # Without an interval (all differences are equal, so there is no spread), the test alone decides.

@@ -191,8 +191,8 @@ def _pair_calls(
 ) -> list[_CallLine]:
     """Pair the calls as evaluators do, in the order of the expected calls; calls without a partner come last.
 
-    `unexpected` is the status of a call that was not expected. `alternatives`: expected arguments are lists of
-    accepted values.
+    `judged` are an evaluator's findings, None if no evaluator judged the calls. `unexpected` is the status of a call
+    that was not expected. `alternatives`: expected arguments are lists of accepted values.
     """
     expected, actual = expected[:_MOST_ITEMS], actual[:_MOST_ITEMS]
     if not (expected and actual):

@@ -149,7 +149,10 @@ class DetailReader:
         return self._read(number, row, other).answered
 
     def _read(self, number: int, row: Mapping[str, JSON], other: Details | None) -> Details:
-        """Return a row's values by role and its answer's details; pass the row to the panels. Call this once a row."""
+        """Return a row's values by role and its answer's details; pass the row to the panels. Call this once a row.
+
+        `other` has the same row's details in another run, if any; its comparison of calls is reused for equal answers.
+        """
         columns = self._columns_of(tuple(row))
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}

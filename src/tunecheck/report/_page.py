@@ -219,6 +219,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _read(name: str) -> str:
+    """Return the text of a style or script of the page, cached."""
     return files("tunecheck.report").joinpath("browser", name).read_text("utf-8")
 
 

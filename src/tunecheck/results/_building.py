@@ -426,7 +426,8 @@ class TableBuilder:
     def _trial_source(self, row_id: str | None, source: Cell, trial: Cell) -> str | None:
         """Return the id of the row that this row is a trial of; None if it is no trial.
 
-        `source` is the recorded id of that row, and `trial` the trial's number; UNSET if not recorded.
+        `row_id` is this row's own id, if it has one. `source` is the recorded id of the other row, and `trial` the
+        trial's number; UNSET if not recorded.
         """
         source_id = None if trial is UNSET else self._label(source)
         is_its_trial = source_id is not None and row_id is not None and is_trial(row_id, source_id)

@@ -251,8 +251,9 @@ def estimate_proportion(
 
 
 def share(values: Floats, groups: RowGroups | None, confidence: float) -> Estimate:
-    """Return the estimate of `estimate_proportion` for an array of 0 and 1 with grouped rows.
+    """Return the estimate of `estimate_proportion` for an array of 0 and 1.
 
+    `groups` has the clusters of the rows; None if all rows are independent.
     The standard error of independent rows is √(p (1 − p) / n), with the pass rate p. Without rows, the estimate has no
     value.
     """
@@ -324,7 +325,8 @@ def means(
 ) -> list[Estimate]:
     """Return the estimates of `estimate_mean` for several scores of the same rows, which are resampled together.
 
-    `columns` has scores, each with their range or None. `draws` are the seed and the number of bootstrap samples.
+    `columns` has scores, each with their range or None. `groups` has the clusters of the rows, None if all rows are
+    independent. `draws` are the seed and the number of bootstrap samples.
     Columns that need the bootstrap share one set of samples: a comparison draws its rows once for the base, for the new
     run and for the difference.
     """

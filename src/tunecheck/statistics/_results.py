@@ -21,6 +21,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def _json_value(value: object) -> object:
+    """Return a path as text, and any other value that msgspec does not know as plain JSON."""
     return str(value) if isinstance(value, Path) else plain(value)
 
 

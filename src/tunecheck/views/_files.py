@@ -179,6 +179,7 @@ def _html_part(part: Part) -> str:
 
 
 def _escape_sentence(sentence: Sentence, most: int = 200) -> str:
+    """Return a sentence as HTML without styles, cut at `most` characters."""
     from html import escape  # imported here because it loads a table of all entity names
 
     return escape(clean(text_of(sentence), most))

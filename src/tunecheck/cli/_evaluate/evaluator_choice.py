@@ -49,6 +49,8 @@ def make_evaluators(
 ) -> dict[str, object]:
     """Return evaluators by name, created with their settings; LLM judges get the model `judge`.
 
+    `trust` is the trust in the source of the names; by default, every file of the workspace may be loaded.
+
     Raises:
         ConfigurationError: an evaluator does not exist or cannot be created; secrets are masked in the text.
     """

@@ -587,6 +587,6 @@ def _share(rate: JSON, rows: JSON) -> str:
 
 
 def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:
-    """Return True if the evaluator declares this metric as pass or fail."""
+    """Return True if the evaluator declares this metric as pass or fail; False for a `key` of None."""
     metric = evaluator.metric(key)
     return metric is not None and metric.kind == "binary"
