@@ -106,22 +106,11 @@ def rogan_gladen(passed: float, rows: float, labelled: LabelCounts, confidence: 
         remark = labelled.problem or "there are no rows"
         return Estimate(None, None, None, n, confidence, method, remark=remark)
 
-    judge_rate, counts = passed / rows, _counts_array(labelled)
+    counts = _counts_array(labelled)
     # Clipped to 0 and 1, because a sample may show fewer passes than the judge's false passes alone.
-    value = float(_rogan_gladen_rate(judge_rate, counts))
-
-    # The variances of the three rates, each times the square of the estimate's derivative (the delta method).
-    sensitivity, false_passes = labelled.sensitivity(), labelled.false_passes()
-    assert sensitivity.value is not None and false_passes.value is not None
-    variances = (
-        judge_rate * (1 - judge_rate) / rows,
-        value**2 * sensitivity.value * (1 - sensitivity.value) / sensitivity.of,
-        (1 - value) ** 2 * false_passes.value * (1 - false_passes.value) / false_passes.of,
-    )
-
-    error = math.sqrt(sum(variances)) / labelled.gain
+    value = float(_rogan_gladen_rate(passed / rows, counts))
     low, high = JudgedRows(passed, rows, counts, shared=False).interval(value, confidence)
-    return Estimate(value, low, high, n, confidence, method, error)
+    return Estimate(value, low, high, n, confidence, method)
 
 
 def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confidence: float = CONFIDENCE) -> Estimate:
@@ -144,23 +133,9 @@ def prediction_powered(passed: float, rows: float, labelled: LabelCounts, confid
         return Estimate(None, None, None, n, confidence, method, remark="no row has a label")
 
     counts = _counts_array(labelled)
-    value, weight = map(float, _prediction_powered_rate(passed, rows, counts))
-
-    human_rate = (labelled.pass_pass + labelled.pass_fail) / labelled.total
-    judge_rate = (labelled.pass_pass + labelled.fail_pass) / labelled.total
-    covariance = labelled.pass_pass / labelled.total - human_rate * judge_rate
-
-    # The variance of a label minus λ times the verdict, and that of λ times the judge's pass rate without labels.
-    rectified = human_rate * (1 - human_rate) - 2 * weight * covariance + weight**2 * judge_rate * (1 - judge_rate)
-    variance = max(0.0, rectified) / labelled.total
-    if rows:
-        unlabelled_rate = passed / rows
-        variance += weight**2 * unlabelled_rate * (1 - unlabelled_rate) / rows
-
-    # The standard error treats λ as fixed. The interval does not use it.
-    error = math.sqrt(variance)
+    value = float(_prediction_powered_rate(passed, rows, counts))
     low, high = JudgedRows(passed, rows, counts, shared=True).interval(value, confidence)
-    return Estimate(value, low, high, n, confidence, method, error)
+    return Estimate(value, low, high, n, confidence, method)
 
 
 def errors_alike(base: LabelCounts, new: LabelCounts) -> float | None:
@@ -211,8 +186,8 @@ def _rogan_gladen_rate(rate: Floats | float, counts: Floats) -> Floats:
     return numpy.where(sensitivity > false_passes, numpy.clip(corrected, 0.0, 1.0), numpy.nan)
 
 
-def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> tuple[Floats, Floats]:
-    """Return the estimated pass rate by prediction-powered inference, and λ, the weight of the judge's verdicts.
+def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats) -> Floats:
+    """Return the estimated pass rate by prediction-powered inference.
 
     The judge passed `passed` of `rows` unlabelled rows. `counts` has the four counts of labelled rows, or an array of
     simulated counts for each of the four.
@@ -223,9 +198,10 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
 
     # All rows are labelled: the judge adds nothing.
     if not rows:
-        return human_rate, numpy.zeros_like(human_rate)
+        return human_rate
 
-    # λ is the regression coefficient of the label on the verdict, made smaller if the unlabelled rows are few.
+    # λ, the weight of the judge's verdicts: the regression coefficient of the label on the verdict, made smaller if the
+    # unlabelled rows are few.
     all_passed = pass_pass + fail_pass + passed
     variance = all_passed * (1 - all_passed / (labelled + rows)) / numpy.maximum(labelled + rows - 1, 1.0)
     covariance = pass_pass / labelled - human_rate * judge_rate
@@ -234,7 +210,7 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
         weight = covariance / variance / (1 + labelled / rows)
     weight = numpy.where(variance > 0, numpy.clip(weight, 0.0, 1.0), 0.0)
 
-    return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0), weight
+    return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0)
 
 
 class JudgedRows(msgspec.Struct, frozen=True):
@@ -257,7 +233,7 @@ class JudgedRows(msgspec.Struct, frozen=True):
         Without `shared`, the share is NaN if the judge is no better than chance on the labels.
         """
         if self.shared:
-            return _prediction_powered_rate(self.passed, self.rows, self.counts)[0]
+            return _prediction_powered_rate(self.passed, self.rows, self.counts)
         return _rogan_gladen_rate(self.passed / self.rows, self.counts)
 
     def interval(self, value: float, confidence: float) -> tuple[float, float]:

@@ -29,7 +29,8 @@ class Estimate(Result, frozen=True):
     """A figure and its two-sided interval, in the metric's own unit (a pass rate: 0 to 1; a difference: new − base).
 
     `n` is the number of rows and `clusters` the number of clusters (None: rows count as independent). `method` names
-    the interval. `standard_error` is clustered if there are clusters; the interval may not be based on it.
+    the interval. `standard_error` is clustered if there are clusters; the interval may not be based on it. It is None
+    for rates that are corrected for a judge's errors.
 
     Example: 31 of 46 rows passed. `value` is 0.674, `low` 0.530, `high` 0.791, `n` 46, `method` "Wilson". If a figure
     is missing, `remark` gives the reason.
