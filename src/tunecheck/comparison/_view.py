@@ -310,15 +310,14 @@ def _causes_table(
 def _iterations_table(comparison: Comparison) -> Table:
     """Return a table with a row for each run and a column for each metric, over the rows that all runs have.
 
-    The first row has the number of rows, the last row a sparkline of each metric.
+    Its first line has the number of these rows.
     """
     metrics = comparison.history
-    # The first line counts the rows that all runs have; each metric may have other rows.
+    # Each metric may have a number on other rows.
     rows: list[list[Cell]] = [["rows", *(f"{metric.values[0].n:,}" for metric in metrics)]]
 
     for number in range(len(comparison.runs)):
         rows.append([f"run {number + 1}", *(_iteration_cell(comparison, metric, number) for metric in metrics)])
-    rows.append(["", *(Words(wording.sparkline(metric.values), "dim") for metric in metrics)])
 
     return Table(["", *(_name(metric.name) for metric in metrics)], rows, below="▲ better, ▼ worse than run 1")
 

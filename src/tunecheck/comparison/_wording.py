@@ -6,7 +6,6 @@ Other kinds are scores with three decimals, without a unit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,9 +24,6 @@ NOTHING = "–"
 
 NOT_SIGNIFICANT = "the interval excludes 0, but the adjusted p-value is not significant"
 """The remark on a difference that is not shown, although its interval excludes 0."""
-
-# Bars of a sparkline, from the lowest value to the highest.
-_BARS = "▁▂▃▄▅▆▇█"
 
 _JUDGE_REMARKS: Mapping[str, str] = {
     "corrected": "corrected for the judge's errors",
@@ -268,15 +264,3 @@ def row_text(change: results.RowChange, kind: Kind) -> str:
 def serving_titles(causes: Sequence[str]) -> list[str]:
     """Return the titles of causes that are problems of serving; evaluators see only their effects."""
     return [cause.title for cause in map(cause_named, causes) if cause.side == "serving"]
-
-
-def sparkline(values: Sequence[Estimate]) -> str:
-    """Draw a sparkline with one bar per run, scaled to the widest interval so that noise looks small."""
-    bounds = [bound for run in values for bound in (run.value, run.low, run.high) if bound is not None]
-    if not bounds:
-        return ""
-
-    # The scale includes the ends of the intervals, so changes within them are small steps.
-    low, high = min(bounds), max(bounds)
-    step = (high - low) / (len(_BARS) - 1) or math.inf
-    return "".join(" " if run.value is None else _BARS[round((run.value - low) / step)] for run in values)
