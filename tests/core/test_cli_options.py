@@ -102,10 +102,10 @@ def test_every_option_of_evaluate_has_a_help() -> None:
 
 VARIED = """\
 evaluators: bleu, match
-set: {bleu: {threshold: 0.4}, match.ordered: true}
+set: {bleu.threshold: 0.4, match.ordered: true}
 mapping:
   response: ${target.text}
-  bleu: {response: "${data.x}"}
+  bleu.response: ${data.x}
 group-by: [city, length]
 seed: 0
 fail-under: match>=0.5
@@ -120,7 +120,7 @@ def written(folder: Path, text: str) -> str:
     return str(folder / "eval.yaml")
 
 
-def test_a_file_has_names_with_dashes_or_underscores_and_entries_as_text_or_nested(tmp_path: Path) -> None:
+def test_a_file_has_names_with_dashes_or_underscores_and_values_as_on_the_command_line(tmp_path: Path) -> None:
     assert read_config(Options, written(tmp_path, VARIED)) == Options(
         evaluators=["bleu", "match"],
         set={"bleu.threshold": 0.4, "match.ordered": True},

@@ -351,10 +351,22 @@ def test_texts_of_an_openapi_file_are_literals(home: Path, ran: Path) -> None:
     assert not ran.exists()
 
 
-def test_a_run_of_somebody_else_may_name_an_endpoint_of_the_workspace(home: Path, server: FaultServer) -> None:
+@pytest.mark.parametrize(
+    ("recorded", "typed"),
+    [
+        (["--endpoint", "mine"], ["--endpoint", "mine"]),
+        (["--concurrency", "2"], ["--concurrency", "3"]),
+        (["--set", "match.ordered=true"], ["--set", "match.ordered=true"]),
+    ],
+)
+def test_a_run_of_somebody_else_sets_nothing_that_acts_even_if_it_is_harmless(
+    home: Path, server: FaultServer, recorded: list[str], typed: list[str]
+) -> None:
     asks(home / "endpoints" / "mine.yaml", server)
-    run = by_somebody_else(begun(home, "--endpoint", "mine"))
-    assert evaluated(home, "--resume", run.name).code == 0
+    run = by_somebody_else(begun(home, *recorded))
+    done = evaluated(home, "--resume", run.name)
+    assert (done.code, f"needs consent to set {typed[0]}: type" in done.err) == (2, True), done
+    assert evaluated(home, "--resume", run.name, *typed).code == 0
 
 
 def test_a_run_of_somebody_else_elsewhere_does_not_act(home: Path, elsewhere: Path, server: FaultServer) -> None:
@@ -413,7 +425,7 @@ def test_what_an_api_takes_is_known_to_ones_own_resumed_run(home: Path, with_fac
 @pytest.mark.parametrize("facts", [{"reasoning_fields": ["content"]}, {"roles": ["user"]}, {"parameters": {"stop": 1}}])
 def test_what_others_say_of_an_api_is_ignored(home: Path, with_facts: Path, server: FaultServer, facts: object) -> None:
     rewrite(with_facts / "run.json", api={"target": facts})
-    evaluated(home, "--resume", with_facts.name)
+    evaluated(home, "--resume", with_facts.name, "--endpoint", "mine")
     first = server.requests[0].json()
     assert first["params"] == {"stop": "x"}  # type: ignore[index]
     assert first["input_data"][0]["content"].startswith("question")  # type: ignore[index]
@@ -627,8 +639,7 @@ TESTED = {
     "data in the workspace, and its sidecar": test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code,
     "data elsewhere, and its sidecar": test_a_sidecar_elsewhere_names_installed_evaluators_only,
     "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
-    "another person's run folder in the workspace": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
-    "another person's run folder elsewhere": test_a_run_of_somebody_else_elsewhere_does_not_act,
+    "another person's run folder": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
     "an OpenAPI file": test_texts_of_an_openapi_file_are_literals,
     "values inserted into a prompt": test_values_in_a_prompt_are_text,
     "a model's answer": test_what_a_model_answers_is_not_run,

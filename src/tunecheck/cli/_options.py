@@ -89,7 +89,7 @@ _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
-"""The effect of an option's value outside of the run's results:
+"""The effect of an option outside of the run's results:
 
 * `asks`: names an endpoint (`judge: big-model`)
 * `loads`: names a file that may name code (`prices: prices.yaml`)
@@ -98,7 +98,7 @@ Acts = Literal["asks", "loads", "sends", "sets", "speeds", "writes"]
 * `speeds`: makes more calls or takes more time (`concurrency: 40`)
 * `writes`: names an output file or folder (`junit: gates.xml`)
 
-The docstring of `cli/_running.py` says when such a value from a file or another user's run needs consent.
+The docstring of `cli/_running.py` says when such an option of a file or of another user's run needs consent.
 """
 
 

@@ -24,31 +24,16 @@ option applies in these cases, in the order of the checks:
 1. The configuration file is in the workspace, or this user began the run in this folder.
 2. `--trust` names the configuration file, the run's folder, or a folder above it.
 3. The user types it in the command. An entry of `--set` counts as typed if the command has an entry of the same name.
-4. Its value is harmless (`_needs_trust`).
 
 In any other case, the command fails and names the option.
-
-| effect | example | the value is harmless if |
-|---|---|---|
-| `asks` (calls an endpoint) | `judge: big-model` | it is the built-in `simulated`, or permitted (see below) |
-| `loads` (reads a file) | `prices: prices.yaml` | the file is in the workspace, and its YAML content has no `.py` |
-| `sends` (uploads) | `mlflow: https://…` | never |
-| `sets` (sets parameters) | `set: {bleu.threshold: 0.4}` | it has no slash, backslash, `${env:`, file or endpoint |
-| `speeds` (calls or takes more) | `concurrency: 40` | it is at most the default: 10 calls, 1 trial, 600 seconds |
-| `writes` (writes a file) | `junit: gates.xml` | never |
-
-An endpoint is permitted if `tunecheck trust` has approved its definition. Runs whose folder is in the workspace
-may also name definitions in its `endpoints/` that run no Python code. A configuration file outside of the workspace may
-not.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, get_origin
 
@@ -302,7 +287,7 @@ def options_of_run(
 
 
 def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invocation: declared.Invocation) -> None:
-    """Check that options with an effect from a file or run were also typed, are harmless, or have a trusted source.
+    """Check that options with an effect from a file or run were also typed, or have a trusted source.
 
     `given` are the typed options, `stored` those of the file or run. `trust` is the trust in this source. `owner` and
     `place` name the source in the error. For example: `/tmp/team.yaml (outside of this workspace) needs consent to set
@@ -318,63 +303,18 @@ def check_acting(given: S, stored: S, trust: Trust, owner: str, place: str, invo
     flags = [
         options[name].flag
         for name, value in stored.given().items()
-        if _needs_trust(options[name], value, getattr(given, name), trust)
+        if options[name].acts is not None and not _is_typed(getattr(given, name), value)
     ]
     if flags:
         consent = f"{owner} needs consent to set {', '.join(flags)}: type the accepted options, or accept all with:  "
         raise UntrustedError(f"{consent}{invocation.typed} {command_line(['--trust', place])}")
 
 
-def _needs_trust(option: declared.OptionField, value: object, typed: object, trust: Trust) -> bool:
-    """Return True if the value of an option from a file or run needs the user's consent.
-
-    `typed` is the value in the user's command, `trust` the trust in the file or run. No consent is needed if the option
-    has no effect outside of the run's results, if the user typed the option, or if the value is harmless.
-    """
-    from tunecheck.endpoints._definition import check_named
-    from tunecheck.pipeline import DEFAULT_TIMEOUT_S
-
-    effect = option.acts
-    # `--set` is judged entry by entry. Any other typed option replaces the stored value, which then has no effect.
-    if isinstance(value, dict):
-        own = typed if isinstance(typed, dict) else {}
-        return effect is not None and any(_names_file(entry) for key, entry in value.items() if key not in own)
-    if declared.is_given(typed):
-        return False
-
-    # Several endpoints, `a,b`, are no definition: their check fails, and they need trust.
-    if effect == "asks" and isinstance(value, str):
-        try:
-            if not is_embedded(value):
-                check_named(value, trust)
-        except ConfigurationError:
-            return True
-        return False
-
-    # 10 calls at once stand for the default of `concurrency`, also if the endpoint's own limit is another.
-    if effect == "speeds":
-        default = {"repeat": 1, "evaluator_timeout": DEFAULT_TIMEOUT_S}.get(option.name, evaluation.DEFAULT_CONCURRENCY)
-        return isinstance(value, (int, float)) and value > default
-
-    # A file that does not exist is harmless here; reading it fails later.
-    if effect == "loads" and isinstance(value, str):  # a configuration without code is data
-        path = Path(value)
-        return not trust.in_workspace(path) or (path.is_file() and ".py" in str(yamltext.load_yaml(path)))
-
-    return effect is not None
-
-
-def _names_file(value: object) -> bool:
-    """Return True if the value contains a text that may be a path, an address or an endpoint, or reads the environment.
-
-    True for `"../key.txt"`, `"https://a.example"`, `["${env:KEY}"]` and a name of a file in the current folder or in
-    `endpoints`; False for `0.4`, `"english"` and `{"n": 4}`.
-    """
-    if isinstance(value, (list, dict)):
-        return any(map(_names_file, value.values() if isinstance(value, dict) else value))
-    # An existing file counts by any name, because an evaluator may open it or call it as an endpoint.
-    files = (f"{folder}{value}{suffix}" for folder in ("", "endpoints/") for suffix in ("", ".yaml", ".yml"))
-    return isinstance(value, str) and ("/" in value or "\\" in value or "${env:" in value or any(map(exists, files)))
+def _is_typed(typed: object, stored: object) -> bool:
+    """Return True if a value in the command replaces an option's stored value: for `--set`, each of its entries."""
+    if isinstance(stored, dict):
+        return isinstance(typed, dict) and typed.keys() >= stored.keys()
+    return declared.is_given(typed)
 
 
 def config_file(kind: type[declared.CommandOptions]) -> type[msgspec.Struct]:
@@ -449,43 +389,22 @@ def _type(option: declared.OptionField) -> Any:  # noqa: ANN401 - a type
 def _value(option: declared.OptionField, values: msgspec.Struct, document: Document) -> Any:  # noqa: ANN401 - the option's own type
     """Return an option's value among a document's `values`, as the command line would give it; None without a value.
 
-    For example, `evaluators: match,rouge` gives `["match", "rouge"]`, and `set: {bleu: {k: 1}}` gives `{"bleu.k": 1}`.
+    For example, `evaluators: match,rouge` gives `["match", "rouge"]`.
 
     Raises:
-        ConfigurationError: a name or a key is given twice, or a list of names is empty.
+        ConfigurationError: a name is given twice, a list of names is empty, or a key without a dot has a mapping.
     """
-    value = getattr(values, option.name)
+    value, place = getattr(values, option.name), f"{document.where(option.name)}: {option.name}"
     if isinstance(value, dict):
-        return _entries(value, option.name, document)
+        # A value below a dotted key may be a mapping: `call_check.names: {a: b}`.
+        for name in (name for name, setting in value.items() if isinstance(setting, dict) and "." not in name):
+            raise ConfigurationError(f"{place}: {name!r} has a mapping: write each entry as `{name}.PARAMETER: VALUE`")
 
     if get_origin(option.kind) is not list or value is None:
         return value
 
     texts = [value] if isinstance(value, str) else value
-    place = f"{document.where(option.name)}: {option.name}"
     return declared.parse_names(",".join(texts), place) if option.names else texts
-
-
-def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
-    """Return a mapping with dotted keys: `{bleu.threshold: 0.4}` for `{bleu: {threshold: 0.4}}`.
-
-    A value below a dotted key stays as it is: `{call_check.names: {a: b}}`. So does a value that is no mapping.
-
-    Raises:
-        ConfigurationError: a key is given twice.
-    """
-    entries: list[tuple[str, JSON]] = []
-    for name, setting in value.items():
-        if isinstance(setting, dict) and "." not in name:
-            entries += [(f"{name}.{parameter}", own_value) for parameter, own_value in setting.items()]
-        else:
-            entries.append((name, setting))
-
-    keys = [key for key, _ in entries]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        problem = f"`{option}` has {twice[0]!r} twice, as a dotted and as a nested key: keep only one of them"
-        raise ConfigurationError(f"{document.where(option)}: {problem}")
-    return dict(entries)
 
 
 # -- endpoints by name
