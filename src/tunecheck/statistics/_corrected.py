@@ -194,7 +194,8 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
     """
     pass_pass, pass_fail, fail_pass, _ = counts
     labelled = counts.sum(axis=0)
-    human_rate, judge_rate = (pass_pass + pass_fail) / labelled, (pass_pass + fail_pass) / labelled
+    human_rate: Floats = (pass_pass + pass_fail) / labelled
+    judge_rate = (pass_pass + fail_pass) / labelled
 
     # All rows are labelled: the judge adds nothing.
     if not rows:
@@ -210,7 +211,8 @@ def _prediction_powered_rate(passed: Floats | float, rows: float, counts: Floats
         weight = covariance / variance / (1 + labelled / rows)
     weight = numpy.where(variance > 0, numpy.clip(weight, 0.0, 1.0), 0.0)
 
-    return numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0)
+    rate: Floats = numpy.clip(human_rate + weight * (passed / rows - judge_rate), 0.0, 1.0)
+    return rate
 
 
 class JudgedRows(msgspec.Struct, frozen=True):
