@@ -205,18 +205,6 @@ def test_more_figures_than_one_request_takes_are_logged(server: str, tmp_path: P
     assert len(found) == done.metrics > 1200
 
 
-def test_failed_rows_are_logged_by_fault_code(server: str, tmp_path: Path) -> None:
-    def checked(*, response: str) -> dict[str, object]:
-        passed = response.startswith("Rome")
-        faults = [] if passed else [{"code": "too short: by far"}]
-        return {"checked_result": "pass" if passed else "fail", "checked_properties": {"faults": faults}}
-
-    done = MlflowUploader(server).upload(finished_run(tmp_path, evaluators={"checked": checked}))
-    found = ask(server, "runs/get", run_id=done.run_id)["run"]["data"]["metrics"]
-    metrics = {metric["key"]: metric["value"] for metric in found}
-    assert metrics["failed.checked.too short: by far"] == 2
-
-
 def test_the_command_logs_a_run(server: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     results = str(run.folder.parent)
     assert main(["upload", run.id, "--mlflow", server, "--results-dir", results]) == 0

@@ -37,9 +37,6 @@ RECORDS = (
     {"messages": asking("call"), "tool_calls": [CALL]},
     {"messages": asking("both"), "tool_calls": [CALL, {**CALL, "id": "call_8"}], "text": "One moment."},
     {"messages": asking("empty"), "response": ""},
-    {"messages": asking("throttled"), "error": {"type": "ThrottledError", "message": "slow down", "status": 429}},
-    {"messages": asking("declined"), "error": {"type": "ContentFilterError", "message": "not this"}},
-    {"messages": asking("strange"), "error": {"type": "EndpointError", "message": "odd", "status": 200}},
 )
 
 Starter = Callable[..., Awaitable[str]]

@@ -31,7 +31,6 @@ from pathlib import Path
 import msgspec
 
 from tunecheck import ConfigurationError, Run, RunError, plugins
-from tunecheck.pipeline import primaries_with_pass_rate, read_failures
 from tunecheck.plugins import JSON
 from tunecheck.runs import dumps_readably, stopped_text
 
@@ -202,8 +201,6 @@ def cell(row: Mapping[str, JSON], name: str) -> JSON:
 
 # -- contents
 
-_MOST_CODES = 100  # per evaluator: a user's evaluator may return a different code for each row
-
 _PORTAL_IDS = """bleu_score code_vulnerability coherence content_safety document_retrieval f1_score fluency gleu_score
     groundedness groundedness_pro hate_unfairness indirect_attack intent_resolution meteor_score protected_material qa
     relevance response_completeness retrieval rouge_score self_harm sexual similarity task_adherence tool_call_accuracy
@@ -242,9 +239,8 @@ class Contents:
         self.name_map = name_map(self.manifest.get("evaluators"))
         recorded = run.metrics().get("metrics")
         entries = recorded if isinstance(recorded, dict) else {}
-        metrics = {name: float(value) for name, value in entries.items() if isinstance(value, (int, float))}
-        self.left_out = tuple(name for name in entries if name not in metrics)
-        self.metrics = {**_fault_counts(run, metrics), **metrics}
+        self.metrics = {name: float(value) for name, value in entries.items() if isinstance(value, (int, float))}
+        self.left_out = tuple(name for name in entries if name not in self.metrics)
 
         recorded_tags = self.manifest.get("tags")
         tags = {name: str(value) for name, value in recorded_tags.items()} if isinstance(recorded_tags, dict) else {}
@@ -266,23 +262,6 @@ class Contents:
         files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]
         parts: list[JSON] = [self.name, dict(self.tags), dict(self.metrics), dict(self.name_map), files]
         return hashlib.sha256(plugins.canonical(parts)).hexdigest()
-
-
-def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the number of failed rows by `failed.<evaluator>.<code>`, for the most frequent fault codes.
-
-    For example `failed.match.missing_call` for the evaluator `match`. There are no such counts for an evaluator if
-    scores below its threshold are its only fault.
-    """
-    primaries = primaries_with_pass_rate(run.manifest().evaluators, metrics)
-    failures = read_failures(run.rows(), primaries)
-
-    counts: dict[str, float] = {}
-    for name in primaries:
-        codes = failures.by_code(name)
-        if codes.keys() - {"below_threshold"}:
-            counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}
-    return counts
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:

@@ -101,30 +101,6 @@ def test_errors_of_rows_are_columns_of_the_table(fake: Fake, tmp_path: Path) -> 
     assert sent_metrics(fake)["cause.server_fault"] == 1 / 3
 
 
-def test_failed_rows_are_counted_by_fault_code(fake: Fake, project: Any, tmp_path: Path) -> None:
-    def checked(*, response: str) -> dict[str, object]:
-        if response.startswith("Rome"):
-            return {"checked": 1.0, "checked_result": "pass"}
-        faults = [{"code": "too_short"}, {"code": "too_short"}] if not response else [{"code": "own"}]
-        reason = f"not what was wanted: {response}"
-        return {
-            "checked": 0.0,
-            "checked_result": "fail",
-            "checked_reason": reason,
-            "checked_properties": {"faults": faults},
-        }
-
-    rows = [*ROWS, {**ROWS[1], "id": "d", "response": "another reason"}]
-    run = finished_run(tmp_path, rows, evaluators={"my_f1": "f1_score", "checked": checked})
-    done = uploader(project).upload(run)
-    sent = sent_metrics(fake)
-    assert {name: value for name, value in sent.items() if name.startswith("failed.")} == {
-        "failed.checked.own": 2,
-        "failed.checked.too_short": 1,
-    }
-    assert done.metrics == len(sent)
-
-
 def test_metrics_that_are_no_finite_numbers_are_left_out_and_named(fake: Fake, project: Any, tmp_path: Path) -> None:
     run = finished_run(tmp_path)
     summary = json.loads(run.metrics_file.read_text("utf-8"))

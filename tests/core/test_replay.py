@@ -10,7 +10,7 @@ import pytest
 from tests.platforms import posix_only
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, ContentFilterError, DataError, EndpointError, ReplyError, Row, ThrottledError
+from tunecheck import ConfigurationError, ContentFilterError, DataError, NoAnswerError, ReplyError, Row
 from tunecheck.endpoints import ChatRequest, Completion, ReplayEndpoint, load_endpoint
 from tunecheck.plugins import dumps_line, read_yaml
 
@@ -93,22 +93,11 @@ async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_fi
         await replay(path).complete(ChatRequest(messages=HELLO))
 
 
-async def test_a_recorded_error_is_raised_as_the_type_it_was(answers: Any) -> None:
-    path = answers(
-        {"id": "r1", "error": {"type": "ThrottledError", "message": "too many", "status": 429, "request_id": "q"}},
-        {"id": "r2", "error": {"type": "ContentFilterError", "message": "declined"}},
-    )
-    with pytest.raises(ThrottledError, match=r"^too many$") as raised:
+@pytest.mark.parametrize("error", [{"type": "ThrottledError", "message": "too many", "status": 429}, "boom", {}])
+async def test_a_record_with_an_error_is_no_answer(answers: Any, error: Any) -> None:
+    path = answers({"id": "r1", "response": None, "error": error})
+    with pytest.raises(NoAnswerError, match=r"row r1: the record in .*answers\.jsonl holds an error: record an"):
         await answered(path)
-    assert (raised.value.status, raised.value.request_id) == (429, "q")
-    with pytest.raises(ContentFilterError):
-        await answered(path, "r2")
-
-
-@pytest.mark.parametrize("error", [{"type": "ValueError", "message": "boom"}, "boom", {}, ["x"], {"type": "exit"}])
-async def test_an_error_of_an_unknown_type_is_an_endpoint_error(answers: Any, error: Any) -> None:
-    with pytest.raises(EndpointError):
-        await answered(answers({"id": "r1", "error": error}))
 
 
 def test_two_answers_for_one_id_are_refused_with_both_lines(tmp_path: Path) -> None:

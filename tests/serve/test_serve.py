@@ -23,7 +23,7 @@ from tests.scripted_rules import ScriptSource, read_script
 from tests.serve_parts import CALL, TEXT, TOOLS, Counting, Starter, asking, got, posted, recorded_answers, servers
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, Row, TimedOutError
+from tunecheck import ConfigurationError, ContentFilterError, EndpointError, Row, ThrottledError, TimedOutError
 from tunecheck.endpoints import is_loopback, load_endpoint
 from tunecheck.plugins import dumps_line
 from tunecheck.simulators import Backends
@@ -373,15 +373,21 @@ async def test_the_official_client_takes_unknown_messages_as_not_found(recorded:
     assert raised.value.code == "no_answer"
 
 
-async def test_recorded_errors_reach_the_official_client_as_they_are(recorded: ChatSource, started: Starter) -> None:
-    async with client_of(await started(recorded)) as client:
-        with pytest.raises(openai.RateLimitError, match="slow down"):
-            await client.chat.completions.create(model="m", messages=asking("throttled"))
-        with pytest.raises(openai.BadRequestError, match="not this") as declined:
-            await client.chat.completions.create(model="m", messages=asking("declined"))
-        with pytest.raises(openai.InternalServerError, match="odd"):
-            await client.chat.completions.create(model="m", messages=asking("strange"))
-    assert declined.value.code == "content_filter"
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (ThrottledError("slow down", status=429), openai.RateLimitError, "ThrottledError"),
+        (ContentFilterError("not this"), openai.BadRequestError, "content_filter"),
+        (EndpointError("odd", status=200), openai.InternalServerError, "EndpointError"),
+    ],
+)
+async def test_errors_of_a_source_reach_the_official_client_as_they_are(
+    started: Starter, error: EndpointError, kind: type[openai.APIStatusError], code: str
+) -> None:
+    async with client_of(await started(Counting(failures=1, error=error))) as client:
+        with pytest.raises(kind, match=str(error)) as raised:
+            await client.chat.completions.create(model="m", messages=asking("a"))
+    assert raised.value.code == code
 
 
 async def test_azure_s_official_client_finds_its_paths_and_key_header(recorded: ChatSource, started: Starter) -> None:

@@ -3,7 +3,6 @@
     {"id": "row-1", "response": "The train leaves at 9:30."}
     {"id": "row-2", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]}
     {"messages": [{"role": "user", "content": "Hi"}], "response": "Hello!"}
-    {"id": "row-3", "error": {"type": "TimedOutError", "message": "no complete answer within 60 s"}}
 
 A record with the row's id wins over a record with the same messages. Two records may have the same messages only if
 both have an id; by messages, the first one is found.
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 from tunecheck import _errors as errors
 from tunecheck._disk import MOST_IN_A_LINE, lines, open_for_reading
-from tunecheck._json import JSON, canonical, loads, text_or_none, value_of, whole_number
+from tunecheck._json import JSON, canonical, loads, value_of, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Definition, Endpoint, EndpointConfig, Text
@@ -61,9 +60,10 @@ class ReplayEndpoint(Endpoint):
 
     Each line of the file is an object with a row's `id`, or `messages`, or both, and an answer:
 
-    * `response`: a text, OpenAI tool calls, a message or a chat completion; any other value becomes its JSON text;
-    * `tool_calls` and `text`; or
-    * `error` with `type` and `message`, which is raised.
+    * `response`: a text, OpenAI tool calls, a message or a chat completion; any other value becomes its JSON text; or
+    * `tool_calls` and `text`.
+
+    A record with an `error` instead is no answer.
 
     `usage`, `latency_ms`, `finish_reason`, `request_id` and `simulated` are returned as recorded. The key
     `response` names another key for the answer. `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a
@@ -93,8 +93,8 @@ class ReplayEndpoint(Endpoint):
         """Return the answer recorded for the row's id, else for the messages, without delay.
 
         Raises:
-            NoAnswerError: there is no record.
-            EndpointError: the record is an error, or its answer is unreadable.
+            NoAnswerError: there is no record, or the record holds an `error`.
+            ContentFilterError, ReplyError: the recorded answer was declined, or is unreadable.
         """
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
@@ -105,7 +105,7 @@ class ReplayEndpoint(Endpoint):
             raise NoAnswerError(f"{self._path} has no recorded answer for {row_or_request}: add a record for it{hint}")
 
         if record.get("error") is not None:
-            raise _recorded_error(record)
+            raise NoAnswerError(f"{row_or_request}: the record in {self._path} holds an error: record an answer")
 
         values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
         try:
@@ -178,26 +178,6 @@ def _result_files(path: Path) -> list[Path]:
         advice = "give the path of a file with answers"
         raise errors.DataError(f"{path}: the folder has no BFCL result files (BFCL_v…{_BFCL_RESULT}): {advice}")
     return files
-
-
-def _recorded_error(record: Mapping[str, JSON]) -> errors.EndpointError:
-    """Return the error in a record, of the recorded type.
-
-    If that is no type of endpoint errors, return an EndpointError with the type in its message.
-    """
-    error = record["error"]
-    fields = error if isinstance(error, dict) else {"message": error}
-
-    name, text = text_or_none(fields.get("type")) or "EndpointError", text_or_none(fields.get("message"))
-    text = text or "the record holds an error without a message"
-    kind = vars(errors).get(name)
-    if not (isinstance(kind, type) and issubclass(kind, errors.EndpointError)):
-        kind, text = errors.EndpointError, f"{name}: {text}"
-    return kind(
-        text,
-        status=whole_number(fields.get("status")),
-        request_id=text_or_none(fields.get("request_id")) or text_or_none(record.get("request_id")),
-    )
 
 
 # -- the file
