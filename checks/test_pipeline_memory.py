@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 MEASURE = """
-    import resource, sys, asyncio
+    import json, resource, sys, asyncio
     from tunecheck.evaluation._evaluate import evaluate
     count, folder, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    def rows():
+    data = f"{folder}.jsonl"
+    with open(data, "w") as file:
         for n in range(count):
-            yield {"id": f"r{n}", "text": "x" * 1000, "g": f"g{n % 7}", "nested": [{"n": n}]}
+            row = {"id": f"r{n}", "text": "x" * 1000, "g": f"g{n % 7}", "nested": [{"n": n}]}
+            file.write(json.dumps(row) + "\\n")
     async def answer(text, nested):
         return {"response": text[::-1]}
     target = answer if kind == "target" else None
     def before(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = evaluate(data=rows(), target=target, evaluators={"e": lambda text: {"n": len(text)}}, workers=0,
+    result = evaluate(data=data, target=target, evaluators={"e": lambda text: {"n": len(text)}}, workers=0,
                       results_dir=folder, group_by="g")
     assert result.row_count == count
     print(before())
