@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import pytest
@@ -97,41 +97,6 @@ def test_anything_that_can_be_called_with_keywords_is_an_evaluator(tmp_path: Pat
 def test_overloads_are_chosen_row_by_row(tmp_path: Path) -> None:
     data = [{"response": "four"}, {"conversation": ["sixsix"]}]
     assert column(run(tmp_path, data, evaluators={"e": Overloaded()}), "outputs.e.n") == [4, 6]
-
-
-class BothWays(Overloaded):
-    """Another evaluator like Azure AI Evaluation's: an asynchronous form that its own framework runs."""
-
-    loops: ClassVar[list[Any]] = []
-
-    def __call__(self, **inputs: Any) -> NoReturn:
-        raise AssertionError("an event loop for each call")
-
-    def _to_async(self) -> Any:
-        async def form(*, response: str) -> dict[str, int]:
-            await asyncio.sleep(0)
-            self.loops.append(asyncio.get_running_loop())
-            return {"n": 10 * len(response)}
-
-        return form
-
-    __call__.__module__ = _to_async.__module__ = "azure.ai.evaluation._evaluators"
-
-
-def test_an_asynchronous_form_is_run_without_an_event_loop_for_each_call(tmp_path: Path) -> None:
-    data = [{"response": "r"}] * 200
-    assert column(run(tmp_path, data, evaluators={"e": BothWays()}), "outputs.e.n") == [10] * 200
-    loops = {id(loop) for loop in BothWays.loops}
-    assert len(loops) <= len(BothWays.loops) / 2  # a batch shares a loop; how many rows it has depends on the machine
-    assert all(loop.is_closed() for loop in BothWays.loops)
-
-
-def test_a_call_of_one_s_own_goes_before_an_inherited_asynchronous_form(tmp_path: Path) -> None:
-    def call(self: object, *, response: str) -> dict[str, int]:
-        return {"n": -1}
-
-    evaluator = type("Own", (BothWays,), {"__call__": call})()
-    assert column(run(tmp_path, DATA, evaluators={"e": evaluator}), "outputs.e.n") == [-1, -1, -1]
 
 
 class NeedsArguments:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import typing
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import ValidationError, convert
 
@@ -337,7 +337,6 @@ def bind_evaluator(
     return BoundEvaluator(
         name=name,
         function=function,
-        awaited=_async_form(function),
         signature=signature,
         bind=bind,
         asynchronous=asks_models or is_async(function),
@@ -399,21 +398,3 @@ def _as_callable(name: str, evaluator: object) -> Callable[..., object]:
     if not callable(evaluator):
         raise ConfigurationError(f"evaluator {name!r} must be a function or class, not a {type(evaluator).__name__}")
     return evaluator
-
-
-_AZURE = "azure.ai.evaluation."
-"""Beginning of the names of the modules that define these evaluators."""
-
-
-def _async_form(function: object) -> Callable[..., Coroutine[object, object, object]] | None:
-    """Return the coroutine function inside an Azure AI Evaluation evaluator; None for all other evaluators.
-
-    Called directly, these evaluators create an event loop each time. None also for a subclass with its own `__call__`.
-    """
-    for member in ("_to_async", "__call__"):
-        defined_in = getattr(getattr(type(function), member, None), "__module__", "")
-        if not str(defined_in).startswith(_AZURE):
-            return None
-
-    async_form: Callable[..., Coroutine[object, object, object]] = type(function)._to_async(function)  # type: ignore[attr-defined]
-    return async_form

@@ -7,7 +7,6 @@ seeds and answers stop at the same row, however fast each answer comes.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import random
 from collections import Counter
@@ -206,14 +205,14 @@ class ReadCallsCount(msgspec.Struct):
         self.unparsed += 1
         for evaluator in evaluators:
             output = state.outputs.get(evaluator.name)
-            can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous and not evaluator.awaited
+            can_repeat = evaluator.pure and evaluator.primary and not evaluator.asynchronous
             if output is None or not can_repeat:
                 continue
 
             arguments = evaluator.bind(state.row.values, state.target)
             other_choice: CallsChoice = "strict" if self.choice == "lenient" else "lenient"
             arguments["response"] = response_as_read(other_choice, arguments, state)
-            other = call(evaluator, arguments, asyncio.Runner())  # not used: these evaluators await nothing
+            other = call(evaluator, arguments)
 
             if isinstance(other, dict):
                 key = f"{evaluator.primary}_result"

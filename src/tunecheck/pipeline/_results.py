@@ -349,8 +349,8 @@ class OwnAggregates:
     def _open_executor(self, evaluator: BoundEvaluator) -> Executor:
         """Return a new executor for the evaluator's `__aggregate__`: a process if it is isolated, else a thread."""
         function = partial(_aggregated, evaluator.name, evaluator.function)
-        # `pure`: only `__aggregate__` gets these arguments, so no copies. `awaited` would score a row, not aggregate.
-        call = replace(evaluator, function=function, pure=True, awaited=None)
+        # `pure`: only `__aggregate__` gets these arguments, so no copies.
+        call = replace(evaluator, function=function, pure=True)
 
         if evaluator.name in self.isolated:
             from tunecheck.pipeline._workers import ProcessExecutor

@@ -27,7 +27,7 @@ import inspect
 import math
 import os
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -229,8 +229,6 @@ class Scorer:
     name: str
     function: Callable[..., object]
     pure: bool
-    awaited: Callable[..., Coroutine[object, object, object]] | None = field(default=None, kw_only=True)
-    """The asynchronous form of a synchronous evaluator, if it has both."""
 
 
 @dataclass(frozen=True)
@@ -289,16 +287,13 @@ class BoundEvaluator(Scorer):
 # -- calling an evaluator
 
 
-def call(evaluator: Scorer, arguments: dict[str, object], runner: asyncio.Runner) -> Outcome:
-    """Call a synchronous evaluator on one row; return its output, or a Failure for any exception (even SystemExit).
-
-    `runner` runs the evaluator's asynchronous form, if it has one.
-    """
+def call(evaluator: Scorer, arguments: dict[str, object]) -> Outcome:
+    """Call a synchronous evaluator on one row; return its output, or a Failure for any exception (even SystemExit)."""
     # User code may fork. The child process must not go on with the run.
     process = os.getpid()
     try:
         values = arguments if evaluator.pure else private_copies(arguments)
-        result = evaluator.function(**values) if evaluator.awaited is None else runner.run(evaluator.awaited(**values))
+        result = evaluator.function(**values)
         if isinstance(result, (Partial, Failure)):  # from functions of our own that stand in for evaluators
             return result
         return as_output(result, evaluator.name)

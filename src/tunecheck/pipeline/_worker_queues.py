@@ -25,7 +25,6 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -136,16 +135,15 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[Work], progress: _Pr
     progress = progress or _Progress()
     queued_before, wall_before, cpu_before = _queued_s(), time.perf_counter(), time.thread_time()
 
-    with closing(asyncio.Runner()) as runner:  # the runner creates its event loop at the first run
-        for work in batch:
-            outcomes: list[Outcome] = []
-            progress.outcomes.append(outcomes)
-            begin_row(work.row)
-            for evaluator, arguments in zip(evaluators, work.arguments, strict=True):
-                progress.begun = time.monotonic()
-                outcomes.append(None if arguments is None else call(evaluator, arguments, runner))
-                if progress.abandoned:
-                    return QueueReply(progress.outcomes)
+    for work in batch:
+        outcomes: list[Outcome] = []
+        progress.outcomes.append(outcomes)
+        begin_row(work.row)
+        for evaluator, arguments in zip(evaluators, work.arguments, strict=True):
+            progress.begun = time.monotonic()
+            outcomes.append(None if arguments is None else call(evaluator, arguments))
+            if progress.abandoned:
+                return QueueReply(progress.outcomes)
 
     wall_s, cpu_s = time.perf_counter() - wall_before, time.thread_time() - cpu_before
     # On a busy machine, a thread also waits for a core. That time must not count as waiting for I/O, or a computing

@@ -122,7 +122,7 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
 
 def _pickle(evaluator: Scorer) -> bytes:
     """Return the pickled parts of an evaluator that are needed to call it."""
-    return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure, awaited=evaluator.awaited))
+    return pickle.dumps(Scorer(evaluator.name, evaluator.function, evaluator.pure))
 
 
 def _files_of_modules(pickled: bytes) -> list[tuple[str, str]]:
@@ -195,7 +195,7 @@ class ProcessExecutor:
                 # evaluator that merely cannot be loaded runs in this process.
                 if error.ended:
                     broken = partial(_return_failure, Failure(CRASHED, str(error)))
-                    self.evaluators[position] = replace(error.evaluator, function=broken, awaited=None)
+                    self.evaluators[position] = replace(error.evaluator, function=broken)
                 else:
                     refused.append(self.evaluators.pop(position).name)
             except RunError:  # no worker process can start
