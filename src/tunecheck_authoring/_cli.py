@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING
 from itertools import groupby
@@ -41,7 +41,7 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
 
     Ground-truth calls of conversations are executed on their simulators.
     """
-    row_findings = [row.findings for row in checked_rows(dataset, (row.values for row in dataset.rows()), options)]
+    row_findings = [row.findings for row in checked_rows(dataset, options)]
     listed = [finding for findings_of_row in row_findings for finding in findings_of_row]
 
     unusable, lines = cli.find_unusable_rows(dataset)
@@ -64,16 +64,14 @@ def check_rows(dataset: Dataset, options: cli.DataCheckOptions) -> cli.CheckResu
     return cli.CheckResult(not problems, lines, {"rows": len(row_findings), "problems": problems, "findings": findings})
 
 
-def checked_rows(
-    dataset: Dataset, rows: Iterable[Mapping[str, object]], options: cli.DataCheckOptions
-) -> Iterator[authoring.CheckedRow]:
-    """Yield the rows with the findings of every check; conversations are replayed on their simulators, too."""
+def checked_rows(dataset: Dataset, options: cli.DataCheckOptions) -> Iterator[authoring.CheckedRow]:
+    """Yield the data set's rows with the findings of all checks; conversations are replayed on their simulators."""
     from tunecheck.calls import TOOL_COLUMNS
     from tunecheck.episodes import Services
 
     services = Services(data=options.benchmark_data, trust=Trust.of_command(options.trust or ()).of(*dataset.files))
     check = authoring.RowCheck(row_reader(dataset, ("ground_truth",)), row_reader(dataset, TOOL_COLUMNS))
-    return authoring.checked_rows(rows, services, row_check=check)
+    return authoring.checked_rows((row.values for row in dataset.rows()), services, row_check=check)
 
 
 def row_reader(dataset: Dataset, columns: Sequence[str]) -> Value:
@@ -139,25 +137,26 @@ def audit(options: AuditOptions, invocation: cli.Invocation) -> int:
 
     dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
     result = authoring.audit(
-        checked_rows(dataset, (row.values for row in dataset.rows()), options),
+        checked_rows(dataset, options),
         _dialogue_reader(dataset),
         training=_training_dialogues(options.against) if options.against else (),
         runs=[find_run(run, options.folder) for run in options.runs or []],
     )
 
+    listed = [each for each in result.findings if options.remarks or each.certainty != "look"]
     if options.review:
-        _review(dataset, result, options)
+        _review(dataset, listed, options)
         return cli.DONE
 
     if options.json:
         cli.print_json({"rows": result.rows, "findings": [finding.as_json() for finding in result.findings]})
     else:
-        _show_audit(result, options)
+        _show_audit(result, listed)
     return cli.NOT_MET if result.flagged else cli.DONE
 
 
-def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) -> None:
-    """Serve the review of the findings in a browser until Ctrl-C; with --all, also of those only worth a look.
+def _review(dataset: Dataset, findings: Sequence[authoring.AuditFinding], options: AuditOptions) -> None:
+    """Serve the review of these findings in a browser until Ctrl-C.
 
     Raises:
         ConfigurationError: --limit is given, but the review writes all rows.
@@ -172,9 +171,8 @@ def _review(dataset: Dataset, result: authoring.Audit, options: AuditOptions) ->
     path = Path(options.data)
     out = options.out or (path if path.exists() else Path("datasets") / plain).with_suffix(".reviewed.jsonl")
 
-    chosen = [each for each in result.findings if options.remarks or each.certainty != "look"]
-    review = Review(dataset, chosen, out)
-    print(f"{plural(len(chosen), 'finding')} to review; the rows will be written to {clean(out, 500)}")
+    review = Review(dataset, findings, out)
+    print(f"{plural(len(findings), 'finding')} to review; the rows will be written to {clean(out, 500)}")
     serve_review(review, options.port, lambda url: print(f"open {url} (this machine only); Ctrl-C to stop", flush=True))
 
 
@@ -216,11 +214,13 @@ def _training_dialogues(path: str) -> Iterator[authoring.Dialogue]:
         print(f"note: {clean(path)}: {summary}", file=sys.stderr)
 
 
-def _show_audit(result: authoring.Audit, options: AuditOptions) -> None:
-    """Print the findings by certainty, then the counts, and the share of rows that an agent passes without a call."""
+def _show_audit(result: authoring.Audit, listed: Sequence[authoring.AuditFinding]) -> None:
+    """Print the `listed` findings by certainty, then counts, and the share of rows that an agent passes without a call.
+
+    The other findings are only counted.
+    """
     from tunecheck_authoring._audit.dialogue import KINDS
 
-    listed = [each for each in result.findings if options.remarks or each.certainty != "look"]
     for certainty, group in groupby(listed, key=lambda each: each.certainty):
         print(f"{_CERTAINTY_TITLES[certainty]}:")
         for finding in group:

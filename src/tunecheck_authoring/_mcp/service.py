@@ -203,16 +203,14 @@ class LiveServer:
     Args:
         simulator: The simulator of the recording.
         server: The command that starts the server, or its URL.
-        time_limit_s: The time limit for the start and for each answer, in seconds.
     """
 
-    def __init__(self, simulator: type[Recorded], server: str, time_limit_s: float = _TIME_LIMIT_S) -> None:
+    def __init__(self, simulator: type[Recorded], server: str) -> None:
         """Open the recording of `simulator`. `server` is the server's command or URL.
 
-        `time_limit_s` limits its start and each answer. Values of environment variables with secret-looking names are
-        masked in answers.
+        Values of environment variables with secret-looking names are masked in answers.
         """
-        self._simulator, self._server, self._time_limit_s = simulator, server, time_limit_s
+        self._simulator, self._server = simulator, server
         self.recording = Recording(simulator.recording)
         self._sessions: list[_LiveSession] = []
         """All open sessions, the last used one at the end."""
@@ -274,7 +272,7 @@ class LiveServer:
             ServerGoneError: the server starts in another state.
         """
         while len(self._started) < 2:
-            self._started.append(self._pool.submit(McpSession, self._server, self._time_limit_s))
+            self._started.append(self._pool.submit(McpSession, self._server, _TIME_LIMIT_S))
         try:
             self._sessions.append(live := _LiveSession(self._started[0].result()))
         except (ConfigurationError, ServerGoneError):

@@ -28,8 +28,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode, urlsplit
 
-from tunecheck.plugins import JSON, loads
-from tunecheck_azure._foundry.contents import DEFINITION, HASH, ITEMS, properties, read_definition
+from tunecheck.plugins import JSON, loads, read_object
+from tunecheck_azure._foundry.contents import DEFINITION, HASH, ITEMS, properties
 from tunecheck_azure._foundry.projects import HubProject
 from tunecheck_azure._foundry.service import AzureUpload, BlobFolder, ServiceReply
 from tunecheck_upload import (
@@ -237,7 +237,7 @@ class EvalsUpload(AzureUpload[str]):
 
     def _evaluation_id(self) -> str:
         """Return the id of the evaluation with this definition, created if there is none yet."""
-        definition = read_definition(self._artifact(DEFINITION).path)
+        definition = read_object(self._artifact(DEFINITION).path)
         definition_hash = value_at(definition, "metadata", HASH)
 
         # Another run, of this user or of others, may have created the evaluation.

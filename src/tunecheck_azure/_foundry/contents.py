@@ -37,7 +37,7 @@ import msgspec
 
 from tunecheck import ConfigurationError, Run, __version__
 from tunecheck.pipeline import VerdictReader, counted_metrics
-from tunecheck.plugins import JSON, content_hash, dumps, dumps_line, loads
+from tunecheck.plugins import JSON, content_hash, dumps, dumps_line
 from tunecheck_upload import LOG_COLUMN, MARKER, Artifact, Contents, cell, common_artifacts, table_columns
 
 _TABLE = "instance_results.jsonl"
@@ -147,13 +147,6 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
         for row in run.rows():
             file.write(dumps_line(_item(row, criteria, evaluator_prefixes)))
     yield Artifact(folder / ITEMS)
-
-
-def read_definition(path: Path) -> dict[str, JSON]:
-    """Return the evaluation's definition in a file that `evaluation_artifacts` wrote."""
-    definition = loads(path.read_bytes())
-    assert isinstance(definition, dict)
-    return definition
 
 
 class _Criterion(msgspec.Struct):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tunecheck import ConfigurationError, MissingExtraError, Run, __version__
 from tunecheck.endpoints import can_import
-from tunecheck_azure._foundry.contents import evaluation_artifacts, portal_artifacts, read_definition
+from tunecheck.plugins import read_object
+from tunecheck_azure._foundry.contents import evaluation_artifacts, portal_artifacts
 from tunecheck_azure._foundry.projects import HubProject, read_project
 from tunecheck_upload import Artifact, Contents, RunUpload, Uploader, UploadRecord
 
@@ -91,7 +92,7 @@ class FoundryUploader(Uploader):
         if not self._evals:
             return super()._metric_count(contents)
         # The definition is the first artifact (`evaluation_artifacts`).
-        criteria = read_definition(contents.artifacts[0].path)["testing_criteria"]
+        criteria = read_object(contents.artifacts[0].path)["testing_criteria"]
         return len(criteria) if isinstance(criteria, list) else 0
 
     def _upload_of(self, record: UploadRecord, contents: Contents) -> RunUpload:
