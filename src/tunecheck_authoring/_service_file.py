@@ -306,6 +306,7 @@ class ResourceModel:
 
 
 def _place(parts: Sequence[str]) -> Place:
+    """Return the parts of a path with {} for each parameter."""
     return tuple("{}" if is_parameter(part) else part for part in parts)
 
 

@@ -576,6 +576,7 @@ class Recorded(TableSimulator):
         self._state, self._lost_call = self._recording.start, ""
 
     def state(self) -> dict[str, object]:
+        """Return the content of the recorded state, or the first call that may have changed it and is not recorded."""
         return {"not_recorded": self._lost_call} if self._lost_call else {**self._recording.states.get(self._state, {})}
 
     @classmethod
@@ -624,4 +625,5 @@ def _recording(path: Path) -> Recording:
 
 @functools.lru_cache(maxsize=16)
 def _read(path: Path, modified: int, size: int) -> Recording:
+    """Return a file's recording. The time and size are only keys of the cache: a changed file is read again."""
     return Recording(path)

@@ -350,6 +350,7 @@ class _Adapted:
         return None if known is None else {"function": known}
 
     def __call__(self, **inputs: object) -> Mapping[str, object] | Awaitable[Mapping[str, object]]:
+        """Return the function's result as columns; awaitable if the function returns an awaitable."""
         # A synchronous function may return an awaitable, as a lambda does that calls a coroutine function.
         value = self._function(**inputs)
         return _await_columns(value) if inspect.isawaitable(value) else _columns(value)

@@ -161,6 +161,7 @@ def not_installed(name: str) -> type:
     """Return a class that scripts can import by this name. Making an instance raises an error with install advice."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> None:
+        """Raise the error with install advice, whatever the arguments."""
         raise missing_package(f"{name} needs Azure AI Evaluation")
 
     return type(name, (), {"__init__": refuse, "__module__": "tunecheck_azure"})

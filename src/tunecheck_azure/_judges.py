@@ -564,6 +564,7 @@ class IntentResolutionEvaluator(AzureJudge):
     bounded = True
 
     def _prepare(self, turn: Inputs) -> Inputs | str:
+        """Return the prompt's inputs: the question's history and the response as text, and the tool definitions."""
         query = transcripts.history_text(transcripts.normalize_messages(turn["query"]))
         response = transcripts.response_text(turn["response"])
         return {"query": query, "response": response, "tool_definitions": none_if_nan(turn.get("tool_definitions"))}

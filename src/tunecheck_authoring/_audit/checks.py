@@ -499,6 +499,7 @@ class EntryCheck:
         return episodes.Player(self._services.start(self._simulators, self.config, long_context=constants))
 
     def _operations(self) -> frozenset[str]:
+        """Return the names of all operations of the row's simulators."""
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
     def _check_configuration(self) -> Iterator[Finding]:
@@ -593,6 +594,7 @@ def reports_failure(step: episodes.Called) -> bool:
 
 
 def _read_truth(truth: list[list[JSON]]) -> GroundTruth:
+    """Return the calls of each turn, each with its text. For an unreadable item, its problem takes the call's place."""
     return [[call for item in turn for call in _ground_truth_calls(item)] for turn in truth]
 
 

@@ -82,6 +82,7 @@ class AuditFinding(msgspec.Struct, frozen=True):
         return CERTAINTIES.index(self.certainty), _ORDER[self.kind]
 
     def as_json(self) -> dict[str, JSON]:
+        """Return the finding as an object for --json and the review page, without the automatic fix."""
         return {name: value for name, value in asdict(self).items() if name != "replacement"}
 
 
@@ -191,6 +192,7 @@ class DialogueReader(msgspec.Struct, frozen=True):
 
 
 def _unexecuted(turn: int, right: checks.RightCall) -> checks.TruthCall:
+    """Return a right call as the expected call of a turn, with an empty result and no changes."""
     return checks.TruthCall(turn, checks.call_text(right.call), right, Called(right.call, OperationResult("")))
 
 
@@ -221,6 +223,7 @@ def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[objec
 
 
 def _texts(messages: object, roles: Sequence[str]) -> Iterator[str]:
+    """Return all texts in the messages of these roles, those in calls included."""
     return texts_in([*_contents(messages, roles)])
 
 

@@ -117,6 +117,7 @@ class Review(msgspec.Struct):
         return f"written {self.out}: {plural(kept, 'row')}, {names.total() - kept:,} left out"
 
     def _rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of each row (its id, else its number) and a copy of its columns."""
         for number, row in enumerate(self.dataset.rows(), 1):
             yield entry_name(row.values, number), dict(row.values)
 

@@ -495,6 +495,7 @@ class Trial:
         calls = [each.call for each in right]
 
         def passes(turns: Turns) -> bool:
+            """Return True if `call_check` passes the calls of the only turn."""
             result = [{call.name: dumps(call.arguments).decode()} for call in turns[0]]
             verdict = judge(result=result, tools=row.tools, ground_truth=row.ground_truth, check=row.check)
             return verdict["call_check"] == 1.0
@@ -520,6 +521,7 @@ class Trial:
         turns = [[each.step.call for each in played if each.turn == number] for number in range(len(row.turns))]
 
         def passes(turns: Turns) -> bool:
+            """Return True if the check of states and calls passes these calls."""
             # Copies, because a simulator may keep a list or an object of the arguments and change it later.
             copies: list[Turn] = [[(deepcopy(call),) for call in turn] for turn in turns]
             return check.judge(Given(truth, copies)).valid is True

@@ -91,6 +91,7 @@ class TrialSession(Player):
     """Calls on new simulators; `steps` holds the outcome of each call."""
 
     def __init__(self, world: World, simulators: Sequence[str], configuration: Mapping[str, JSON]) -> None:
+        """Start these simulators in the initial state of a drawn configuration."""
         self._begin = functools.partial(world.backend, simulators, configuration)
         self.steps: list[Called] = []
         super().__init__(self._begin())

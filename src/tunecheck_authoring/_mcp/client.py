@@ -293,6 +293,7 @@ class _ServerProcess:
 
 
 def _escape_path(folder: Path) -> str:
+    """Return the folder's path as a JSON text contains it: with escapes, without quotes."""
     return dumps(str(folder)).decode()[1:-1]
 
 

@@ -101,6 +101,7 @@ class FoundryUpload(AzureUpload[str]):
         return self._complete_run()
 
     def is_there(self) -> bool:
+        """Return whether the recorded run still exists in the project."""
         return self._service.find(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
 
     def _send_results(self) -> None:
@@ -233,6 +234,7 @@ class EvalsUpload(AzureUpload[str]):
         return self._wait_for_completion()
 
     def is_there(self) -> bool:
+        """Return whether the recorded run still exists in the recorded evaluation."""
         return self._service.find(FIND, self._run_url) is not None
 
     def _evaluation_id(self) -> str:

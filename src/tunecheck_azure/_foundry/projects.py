@@ -55,6 +55,7 @@ class HubProject(Written, frozen=True):
         return f"{self.subscription_id}/{self.resource_group_name}/{self.project_name}"
 
     def __str__(self) -> str:
+        """Return the project's scope; outside the public cloud, after the address of the resource manager."""
         return self.scope if self.resource_manager == ARM else self.resource_manager + self.scope
 
 
