@@ -320,7 +320,7 @@ def passes_idle(row: CheckedRow, dialogue: Dialogue) -> bool:
     call, and nothing about it may be unknown.
     """
     if row.replayed is not None and row.replayed.judging.final_state_only:
-        return row.replayed.is_unchanged
+        return row.replayed.start == row.replayed.end
     # BFCL's rows with the check `relevance` list no calls, but need one.
     return not (dialogue.calls or dialogue.unknown or row.values.get("check") == "relevance")
 
@@ -367,17 +367,14 @@ def _is_renamed(deletion: Change, changes: Sequence[Change]) -> bool:
 
 
 def _can_be_left_out(check: EntryCheck, at: int) -> bool:
-    """True if all other calls have the same results, and the same final state, without the call number `at`.
+    """True if all other calls have the same results, and lead to the same state, without the call number `at`.
 
-    Replays the conversation twice, on new simulators.
+    The other calls are repeated on new simulators.
     """
     others = [each for number, each in enumerate(check.played) if number != at]
-
-    complete, shorter = check.replay(), check.replay()
-    for each in check.played:
-        complete.call(each.step.call)
+    shorter = check.replay()
     results = [shorter.call(each.step.call).result.text for each in others]
-    return results == [each.step.result.text for each in others] and shorter.state == complete.state
+    return results == [each.step.result.text for each in others] and shorter.state == check.end
 
 
 class _Failure(msgspec.Struct, frozen=True):

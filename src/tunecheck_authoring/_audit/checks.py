@@ -400,7 +400,7 @@ def _misspelt_columns(name: str, row: RowValues) -> Iterator[Finding]:
 class EntryCheck:
     """The check of one conversation by a replay of its ground truth; `played` holds the calls that were made, in order.
 
-    `start` is the state before the first call. `is_unchanged` is True if the state after the last call is the same.
+    `start` is the state before the first call, and `end` the state after the last one.
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
     (`cd(folder='x')`) or in any other format that `read_calls` knows.
@@ -439,12 +439,12 @@ class EntryCheck:
         self._classes: dict[str, type[Simulator]] = {}
         self.played: list[TruthCall] = []
         self.start: object = {}
-        self.is_unchanged = False
+        self.end: object = {}
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings of the entry from a replay of its ground truth, and of each alternative ground truth.
 
-        `played`, `start` and `is_unchanged`, which describe the first replay, may be read only after the last finding.
+        `played`, `start` and `end`, which describe the first replay, may be read only after the last finding.
         """
         self._classes = {name: self._services.find(name) for name in self._simulators}
 
@@ -453,9 +453,8 @@ class EntryCheck:
         yield from self._check_held_out()
         yield from self._check_judging(replay.start)
 
-        self.start = replay.start
         yield from self._check_truth(self._truth, replay, self.played)
-        self.is_unchanged = replay.state == replay.start
+        self.start, self.end = replay.start, replay.state
 
         for truth in self.judging.alternative_ground_truths:
             yield from self._check_truth(_read_truth(truth), self.replay(), [])

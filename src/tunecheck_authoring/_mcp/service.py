@@ -1,6 +1,6 @@
 """An MCP server as a simulator: write its file, and ask the server for answers that are not recorded.
 
-**The state of a server** cannot be read directly. `state_from` says what shows it (`_StateProbe` finds this by trial):
+**The state of a server** cannot be read directly. `state_from` says what shows it (`_tools_that_show_state`):
 
 1. the answers of tools that need no arguments, if each tried write changes one of them
 2. else the files in the server's folder, if each tried write changes them
@@ -20,7 +20,7 @@ error.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -78,7 +78,7 @@ def write_recorded(server: str, path: Path) -> bool:
 
         # A tool without the annotation may write.
         writes = [name for name, tool in tools.items() if _hint(tool, "readOnlyHint") is not True]
-        state_from = _StateProbe(session, tools, writes).tools_that_show_state()
+        state_from = _tools_that_show_state(session, tools, writes)
 
     line = '    recording = Path(__file__).with_suffix(".recording.jsonl")\n'
     described: JSON = {name: _describe(tool) for name, tool in tools.items()}
@@ -102,59 +102,49 @@ def _hint(tool: Message, name: str) -> JSON:
     return annotations.get(name) if isinstance(annotations, dict) else None
 
 
-class _StateProbe:
-    """Trial calls that find out which tools show the server's state.
+def _tools_that_show_state(
+    session: McpSession, tools: Mapping[str, Message], writes: Sequence[str]
+) -> dict[str, dict[str, JSON]]:
+    """Return the tools that need no arguments and together show every write, for `state_from`; found by trial calls.
 
-    Args:
-        session: A new session with the server.
-        tools: The tools as the server describes them, by the simulator's names.
-        writes: The names of tools that may change something.
+    If there are no such tools, return {FILES: {}} if the server's files show every write, else {}. Only additions are
+    tried: a deletion may find nothing to delete. `session` is a new session, `tools` has the server's descriptions by
+    the simulator's names, and `writes` the names of tools that may change something.
     """
+    readers = {name: tool for name, tool in tools.items() if name not in writes and not _schema(tool).get("required")}
+    random, before, changes = Random(0), _state_answers(session, readers), []
 
-    def __init__(self, session: McpSession, tools: Mapping[str, Message], writes: list[str]) -> None:
-        self._session, self._tools, self._writes, self._random = session, tools, writes, Random(0)
-        self._readers = [name for name in tools if name not in writes and not _schema(tools[name]).get("required")]
+    # A tool counts as adding only if the server declares that it destroys nothing.
+    for name in (each for each in writes if _hint(tools[each], "destructiveHint") is False):
+        for _ in range(_PROBES):
+            _, failed = session.call(str(tools[name]["name"]), _draw_arguments(name, tools[name], random))
+            after = _state_answers(session, readers)
+            changed = {each for each in after if after[each] != before.get(each)}
+            # The next trial is compared with the state after this one.
+            before = after
+            if changed or not failed:
+                changes.append(changed)
+                break
 
-    def tools_that_show_state(self) -> dict[str, dict[str, JSON]]:
-        """Return the tools that need no arguments and together show every write, for `state_from`.
+    if changes and all(changed - {FILES} for changed in changes):
+        return {name: {} for name in readers if any(name in changed for changed in changes)}
+    return {FILES: {}} if changes and all(FILES in changed for changed in changes) else {}
 
-        If there are no such tools, return {FILES: {}} if the server's files show every write, else {}. Only additions
-        are tried: a deletion may find nothing to delete.
-        """
-        before, changes = self._state_answers(), []
-        # A tool counts as adding only if the server declares that it destroys nothing.
-        for name in self._writes:
-            for _ in range(_PROBES if _hint(self._tools[name], "destructiveHint") is False else 0):
-                _, failed = self._call(name, self._draw_arguments(name))
-                after = self._state_answers()
-                changed = {each for each in after if after[each] != before.get(each)}
-                # The next trial is compared with the state after this one.
-                before = after
-                if changed or not failed:
-                    changes.append(changed)
-                    break
 
-        tools = {name for changed in changes for name in changed if name != FILES}
-        if changes and all(changed & tools for changed in changes):
-            return {name: {} for name in self._readers if name in tools}
-        return {FILES: {}} if changes and all(FILES in changed for changed in changes) else {}
+def _state_answers(session: McpSession, readers: Mapping[str, Message]) -> dict[str, JSON]:
+    """Return the current answers of `readers`, tools that need no arguments, by name, and the server's files."""
+    answers: dict[str, JSON] = {name: [*session.call(str(tool["name"]), {})] for name, tool in readers.items()}
 
-    def _state_answers(self) -> dict[str, JSON]:
-        """Return the current answers of tools that need no arguments, by name, and the server's files."""
-        answers: dict[str, JSON] = {name: [*self._call(name, {})] for name in self._readers}
+    # A server at a URL has no folder here.
+    files = None if session.folder is None else files_in(session.folder)
+    return answers if files is None else {**answers, FILES: files}
 
-        # A server at a URL has no folder here.
-        files = None if self._session.folder is None else files_in(self._session.folder)
-        return answers if files is None else {**answers, FILES: files}
 
-    def _call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[JSON, bool]:
-        return self._session.call(str(self._tools[name]["name"]), arguments)
-
-    def _draw_arguments(self, name: str) -> dict[str, JSON]:
-        """Draw plausible arguments for all parameters of a tool."""
-        properties = cast("Mapping[str, Schema]", _schema(self._tools[name]).get("properties") or {})
-        drawn = {each: plain_values(each, schema, self._random, name) for each, schema in properties.items()}
-        return {each: self._random.choice(values) for each, values in drawn.items()}
+def _draw_arguments(name: str, tool: Message, random: Random) -> dict[str, JSON]:
+    """Draw plausible arguments for all parameters of the tool with this name."""
+    properties = cast("Mapping[str, Schema]", _schema(tool).get("properties") or {})
+    drawn = {each: plain_values(each, schema, random, name) for each, schema in properties.items()}
+    return {each: random.choice(values) for each, values in drawn.items()}
 
 
 def _schema(tool: Message) -> Message:
