@@ -95,9 +95,19 @@ class TableSimulator(Simulator):
         raise NotImplementedError
 
     @classmethod
+    @functools.cache
     def operations(cls) -> Mapping[str, Operation]:
         """Return the functions of the table by name; the class's own methods replace functions of the same name."""
-        return _operations(cls)  # type: ignore[arg-type]  # classes are hashable, whatever mypy says
+        table: dict[str, Operation] = {}
+        for name, function in cls.functions().items():
+            schema = function.get("parameters")
+            content = schema if isinstance(schema, dict) else {}
+            properties, required = content.get("properties"), content.get("required")
+            names = (*properties,) if isinstance(properties, dict) else ()
+            needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
+            # All parameters may be given by position, in the order of the table.
+            table[name] = Operation(name, functools.partial(_answer_call, name), names, needed, len(names))
+        return types.MappingProxyType({**table, **operations_of(cls)})  # type: ignore[arg-type]
 
     @classmethod
     def tool_definitions(cls) -> list[dict[str, JSON]]:
@@ -122,20 +132,6 @@ def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, ob
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: the service's tables cannot be read: {error}; correct the file") from None
 
-
-@functools.cache
-def _operations(simulator: type[TableSimulator]) -> Mapping[str, Operation]:
-    """Return the operations of a class by name. Its own methods replace functions of its table."""
-    table: dict[str, Operation] = {}
-    for name, function in simulator.functions().items():
-        schema = function.get("parameters")
-        content = schema if isinstance(schema, dict) else {}
-        properties, required = content.get("properties"), content.get("required")
-        names = (*properties,) if isinstance(properties, dict) else ()
-        needed = tuple(str(each) for each in required) if isinstance(required, list) else ()
-        # All parameters may be given by position, in the order of the table.
-        table[name] = Operation(name, functools.partial(_answer_call, name), names, needed, len(names))
-    return types.MappingProxyType({**table, **operations_of(simulator)})  # type: ignore[arg-type]
 
 
 def _answer_call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
