@@ -480,6 +480,9 @@ start of a conversation."""
 def write_simulator(openapi: Path, path: Path, *, only: Sequence[str] = (), seed: int = 0) -> bool:
     """Write the simulator of an OpenAPI file; return False and keep the file if it exists, as it may be edited.
 
+    `only` has patterns for the path, a tag or the operationId of the operations to use; empty, all are used. The seed
+    determines the values of the sample records.
+
     Raises:
         ConfigurationError: The OpenAPI file cannot be used, or the simulator's file cannot be written or has an invalid
             name.

@@ -133,7 +133,6 @@ def _read_tables(simulator: type[TableSimulator], path: Path) -> Mapping[str, ob
         raise DataError(f"{path}: the service's tables cannot be read: {error}; correct the file") from None
 
 
-
 def _answer_call(name: str, simulator: TableSimulator, /, **arguments: JSON) -> JSON:
     return simulator.answer(name, arguments)
 
@@ -405,13 +404,16 @@ class Resources(TableSimulator):
 
 
 def made_key(name: str, makes: str, number: int) -> int | str:
-    """Return the key of the n-th record created in a resource: a UUID, a text such as `pet-1`, or the number."""
+    """Return the key of the n-th record created in a resource, of the kind that its `makes` names.
+
+    The key is a UUID that depends only on name and number, a text such as `pet-1`, or the number.
+    """
     keys = {"uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name} {number}")), "text": f"{name}-{number}"}
     return keys.get(makes, number)
 
 
 def _no_such_record(resource: str, key: str | None, value: JSON, *, found: bool = False) -> SimulatorError:
-    """Return the error for a key without a record, or for a record found by its key that another argument excludes."""
+    """Return the error for a key without a record or, if `found`, for a record that another argument excludes."""
     return SimulatorError(f"there is no {resource} with {key} {quoted(value)}{' for these arguments' if found else ''}")
 
 

@@ -291,7 +291,7 @@ class _Script:
     def _has_value(self, mapped: pipeline.Mapped | None, name: str, answers: Collection[str]) -> bool:
         """Return whether a parameter has a value: from its mapping, or from a column with its name.
 
-        `answers` are the target's columns.
+        `mapped` is its entry in the evaluator's mapping, None without one; `answers` are the target's columns.
         """
         if isinstance(mapped, pipeline.Reference):
             return self.dataset.has(mapped) if mapped.source == "data" else mapped.steps[0] in answers

@@ -120,7 +120,7 @@ class _PromptJudge(PromptyEvaluator):
 
 
 def skipped_verdict(key: str, reason: str, threshold: float | None) -> Verdict:
-    """Return the verdict on inputs to which the metric does not apply."""
+    """Return the verdict on inputs to which the metric does not apply: its eight keys, which begin with `key`."""
     return {
         key: None,
         f"{key}_score": None,

@@ -477,7 +477,7 @@ class EntryCheck:
         return offered.union(*(names for added, names in self._held_out.items() if added <= turn))
 
     def _check_judging(self, start: object) -> Iterator[Finding]:
-        """Yield a finding for each setting of the judging that names an unknown operation or path."""
+        """Yield a finding for each judging setting with an unknown operation, or with a path that `start` lacks."""
         judging, operations = self.judging, self._operations()
         # A misspelt name would silently have no effect.
         for name in sorted(judging.free_names - operations):

@@ -96,7 +96,10 @@ def found(
     replacement: Replacement | None = None,
     certainty: Certainty | None = None,
 ) -> AuditFinding:
-    """Return a finding of this kind, with the kind's usual certainty unless one is given. Long evidence is cut."""
+    """Return a finding of this kind about a row, with the kind's usual certainty unless one is given.
+
+    `row` is the row's id, `fix` says in words what to do, and `replacement` is an automatic fix. Long evidence is cut.
+    """
     usual: Certainty = "look" if kind in _LOOK else "likely" if kind in _LIKELY else "sure"
     text = " ".join(evidence.split())
     text = text if len(text) <= _MOST_EVIDENCE else f"{text[:_MOST_EVIDENCE]}…"

@@ -417,7 +417,7 @@ def _sources(search: _Search, witnesses: Mapping[str, Witness], witness: Witness
     """Return the patterns of results and parts of the state with values that a parameter accepts in trial calls.
 
     The values that each other function of the service returned, and those of the state, replace the argument of a
-    successful call (witness).
+    successful call (`witness`). `witnesses` has a successful call of each function.
     """
     function = search.world.functions[witness.call.name]
     schema = function.parameters[parameter]

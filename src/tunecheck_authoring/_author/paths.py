@@ -357,7 +357,10 @@ class _Walk:
         return Argument(value=value, inner=_edges_in(value, name, inner))
 
     def _fitting(self, found: Sequence[Atom], target: str, schema: Mapping[str, JSON]) -> list[Atom]:
-        """Return the values that fit the schema and that an edge of the graph carries to this parameter or place."""
+        """Return the values among `found` that fit the schema and that an edge of the graph carries to the target.
+
+        The target is a parameter or a place in it, such as `cancel_order.order_id`.
+        """
         sources = self._sources[target]
         return [atom for atom in found if atom.pattern in sources and fits(schema, atom.value)]
 

@@ -471,5 +471,5 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _table(title: str, unit: str, counts: Mapping[str, int]) -> list[str]:
-    """Return the Markdown lines of a table with the number of units, such as rows, by name."""
+    """Return the Markdown lines of a table: names in the column `title`, and counts in the column `unit` ("rows")."""
     return [f"| {title} | {unit} |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in counts.items()), ""]

@@ -403,7 +403,7 @@ class VariantBuilder(msgspec.Struct):
 
 
 def note(random: Random, number: int) -> str:
-    """Return a line of notes without a request, from parts in `shipped.yaml`: day, thing, place and event."""
+    """Return a numbered line of notes without a request, from parts in `shipped.yaml`: day, thing, place and event."""
     parts = {name: random.choice(choices) for name, choices in load_shipped().notes.items()}
     return f"{number}. {parts['day']}: {parts['thing']} {parts['place']} {parts['event']}."
 

@@ -268,7 +268,7 @@ class EvalsUpload(AzureUpload[str]):
         self._known.run_id = self._service.json(CREATE, "POST", self._runs_url, body).id("id")
 
     def _row_source(self, items: Artifact) -> JSON:
-        """Return the rows as a source for the request: inline, or as an uploaded dataset if they are too large."""
+        """Return the file of rows as a source for the request: inline, or as an uploaded dataset if it is too large."""
         if items.size <= MOST_INLINE:
             with items.path.open("rb") as file:
                 return {"type": "file_content", "content": [loads(line) for line in file]}

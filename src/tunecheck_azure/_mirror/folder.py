@@ -459,7 +459,8 @@ class MirrorFolder:
     def _fetch_parts(self, state: MirrorState, name: str, numbers: list[int]) -> str:
         """Append missing parts to a growing file; return an empty text, or the reason why this is impossible.
 
-        A file of another size than the parts shipped or fetched so far was continued here, too.
+        `numbers` are those of the parts in the storage. A file of another size than the parts shipped or fetched so far
+        was continued here, too.
         """
         known, path = state.growing.get(name, ShippedParts()), self.folder / name
         current = self._stat(name)
