@@ -1,7 +1,10 @@
-"""Episodes: the turns of a conversation, changes of its simulators' states, its columns and its inference log.
+"""Episodes: the events of a conversation, changes of its simulators' states, its columns and its inference log.
 
 Playing a call records the `changes` of the states, and the report shows them for each turn. The state check names the
 `deviations` of the model's states from the expected ones.
+
+The events of one turn, in order: Said, then for each step Answered and a Called for each of its calls, then TurnEnded
+and StateSeen. A StateSeen before the first Said is the initial state.
 
 The log has the fields of BFCL's result files, so that each tool reads the other's. It alternates lists of `state_info`
 (at the beginning and after each turn) and one object per turn, `{"begin_of_turn_query": […], "step_0": […], …}`. Steps
@@ -15,8 +18,8 @@ its sentence. Example of a step, shortened:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -131,7 +134,7 @@ def leaves(value: object) -> Iterator[object]:
         yield value
 
 
-# -- turns
+# -- events
 
 _ENDINGS = {
     "answer": ("answer", "Empty response from the model. Proceed to next turn."),
@@ -142,7 +145,9 @@ _ENDINGS = {
 }
 """The ends of a turn, with event and sentence for the log: BFCL's own, except for an overflow."""
 
-_FORCED = ("step_limit", "overflow")  # ends of a turn that also end the conversation
+# Ends of a turn that also end the conversation. `force` stands for a reason that no log names.
+_FORCED = ("step_limit", "overflow", "force")
+
 
 # Columns with one value for each turn and step.
 BY_STEP = ("input_token_count", "output_token_count", "latency")
@@ -155,6 +160,12 @@ OUTPUT_COLUMNS = (
 
 REASONING = "reasoning_content"
 """The column of the model's reasoning in each step, named as in BFCL's result files; only if there is any."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The messages that begin a turn."""
+
+    messages: Sequence[Message] = ()
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -184,46 +195,71 @@ class Called(msgspec.Struct, frozen=True):
     acted: bool = False
 
 
-class EpisodeTurn(msgspec.Struct):
-    """One turn: the messages that begin it, its answers, and all calls of these answers in order.
+class StateSeen(msgspec.Struct, frozen=True):
+    """The simulators' states by name: a copy, or texts for the log."""
 
-    `ending` is how it ended: `answer`, `empty` or `unreadable`; or, if the conversation was ended by force,
-    `step_limit` or `overflow`; None if unknown. `detail` is the error text or the step limit. `states` are the
-    simulators' states at its end by name: a copy, texts for the log, or None if they were not recorded.
+    states: object
+
+
+class TurnEnded(msgspec.Struct, frozen=True):
+    """The end of a turn.
+
+    `by` is the reason: `answer`, `empty` or `unreadable`; or, if the conversation was ended by force, `step_limit`,
+    `overflow` or `force` (unknown reason). `detail` is the error text or the step limit.
     """
 
-    messages: Sequence[Message] = ()
-    answers: list[Answered] = []
-    calls: list[Called] = []
-    ending: str | None = None
+    by: str
     detail: str = ""
+
+
+Event: TypeAlias = Said | Answered | Called | StateSeen | TurnEnded
+
+
+class EpisodeTurn(msgspec.Struct):
+    """One turn: its answers and calls, and the states at its end, if they were recorded."""
+
+    answers: list[Answered] = msgspec.field(default_factory=list)
+    calls: list[Called] = msgspec.field(default_factory=list)
     states: object = None
 
 
 class Episode:
-    """The known course of a conversation.
+    """The known events of a conversation, also by turn."""
 
-    `states` are the simulators' initial states as texts for the log, None if they were not recorded. `forced_quit`: the
-    conversation was ended by force. `ended_by` is the reason, `step_limit` or `overflow`; None if the reason is unknown
-    or there was no force.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        """Begin a conversation with these events, in order."""
+        self.events: list[Event] = []
         self.turns: list[EpisodeTurn] = []
-        self.states: object = None
-        self.forced_quit = False
-        self.ended_by: str | None = None
+        for event in events:
+            self.add(event)
 
-    def begin_turn(self, messages: Sequence[Message] = ()) -> EpisodeTurn:
-        """Append a turn that begins with these messages, and return it."""
-        self.turns.append(EpisodeTurn(messages))
-        return self.turns[-1]
+    def add(self, event: Event) -> None:
+        """Append an event to the conversation, and to its last turn; `Said` begins a turn."""
+        self.events.append(event)
+        match event:
+            case Said():
+                self.turns.append(EpisodeTurn())
+            case Answered():
+                self.turns[-1].answers.append(event)
+            case Called():
+                self.turns[-1].calls.append(event)
+            # A state before the first turn belongs to no turn.
+            case StateSeen() if self.turns:
+                self.turns[-1].states = event.states
 
-    def end_turn(self, ending: str, detail: str = "") -> None:
-        """Record how the last turn ended. The first forced end is also the end of the conversation."""
-        self.turns[-1].ending, self.turns[-1].detail = ending, detail
-        if ending in _FORCED:
-            self.forced_quit, self.ended_by = True, self.ended_by or ending
+    @property
+    def ended_by(self) -> str | None:
+        """Why the end was forced, `step_limit` or `overflow`; None if it was not forced or the reason is unknown."""
+        return next((reason for reason in self._forced_ends() if reason != "force"), None)
+
+    @property
+    def forced_quit(self) -> bool:
+        """True if the conversation was ended by force, for a known or an unknown reason."""
+        return bool(self._forced_ends())
+
+    def _forced_ends(self) -> list[str]:
+        ends = [event.by for event in self.events if isinstance(event, TurnEnded)]
+        return [reason for reason in ends if reason in _FORCED]
 
     def columns(self) -> dict[str, JSON]:
         """Return the row's columns about answers and the end of the conversation; `of_columns` reads them back.
@@ -261,56 +297,30 @@ class Episode:
 
         # Both columns may lack turns or steps, so the longer one decides.
         for turn, pair in enumerate(zip_longest(made, reasons)):
-            answers = episode.begin_turn().answers
+            episode.add(Said())
             count = max((len(steps) for steps in pair if isinstance(steps, list)), default=0)
             for step in range(count):
-                answers.append(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
+                episode.add(Answered(made=step_item(made, turn, step), finish_reason=step_item(reasons, turn, step)))
 
         if forced_quit is True:
-            episode.forced_quit = True
-            episode.ended_by = ended_by if isinstance(ended_by, str) and ended_by in _FORCED else None
+            episode.add(TurnEnded(ended_by if isinstance(ended_by, str) and ended_by in _FORCED else "force"))
         return episode
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Episode:
-        """Return the turns in the `inference_log` of a record of a result file, BFCL's or Tunecheck's.
+        """Return the events in the `inference_log` of a record of a result file, BFCL's or Tunecheck's.
 
-        Without a log, the episode has no turns.
+        Return no events if the record has no log.
 
         Only answers, their executed calls and forced ends are read. The calls' results stay in the log.
         """
         log = record.get("inference_log")
-        episode = cls()
-        for turn in log if isinstance(log, list) else ():
-            if isinstance(turn, dict):
-                episode._read_turn(turn)
+        turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
 
-        episode.forced_quit = episode.forced_quit or record.get("forced_quit") is True
+        episode = cls(event for turn in turns for event in _read_turn(turn))
+        if record.get("forced_quit") is True:
+            episode.add(TurnEnded("force"))
         return episode
-
-    def _read_turn(self, turn: Mapping[str, JSON]) -> None:
-        """Append the turn that an inference log reports, without its messages: its answers, and a forced end."""
-        answers = self.begin_turn().answers
-        for key, value in turn.items():
-            if not isinstance(value, list):
-                continue
-            entries = [entry for entry in value if isinstance(entry, dict)]
-            notes = [entry for entry in entries if entry.get("role") == "handler_log"]
-
-            if key.startswith("step_"):
-                message = next((entry for entry in entries if entry.get("role") == "assistant"), {})
-                # A note without calls reports that none was read; without any note, the calls are unknown.
-                reported = [note.get("model_response_decoded") for note in notes]
-                made = next((calls for calls in reported if calls), [] if notes else None)
-                answers.append(Answered(message.get("content"), made, message.get("finish_reason")))
-
-            for note in notes:
-                event = note.get("event")
-                if event == "overflow":
-                    self.end_turn("overflow")
-                # BFCL's own logs have no event for this, only the sentence
-                elif event == "force_quit" or "forced to quit" in str(note.get("content")):
-                    self.end_turn("step_limit")
 
     def decoded(self, turn: int, step: int, reading: Reading) -> Reading:
         """Return the calls that were executed in this step (turn and step from 0).
@@ -337,26 +347,29 @@ class Episode:
 
     def inference_log(self) -> list[JSON]:
         """Return the episode in the form of BFCL's inference log: states and turns, each with its numbered steps."""
-        entries = [_state_entries(self.states)] if self.states is not None else []
-        for turn in self.turns:
-            logged: dict[str, JSON] = {"begin_of_turn_query": [dict(message) for message in turn.messages]}
-            entries.append(logged)
+        entries: list[JSON] = []
+        turn: dict[str, JSON] = {}
+        step: list[JSON] = []
+        made: JSON = None
 
-            step: list[JSON] = []
-            made: JSON = None
-            calls = iter(turn.calls)
-            for number, answer in enumerate(turn.answers):
-                made = answer.made
-                executed = islice(calls, len(made)) if isinstance(made, list) else ()
-                step = [*_answer_entries(answer)]
-                step += ({"role": "tool", "content": called.result.text} for called in executed)
-                logged[f"step_{number}"] = step
-
-            # The last step also tells how the turn ended.
-            if turn.ending is not None:
-                step.extend(_end_entries(turn.ending, turn.detail, made))
-            if turn.states is not None:
-                entries.append(_state_entries(turn.states))
+        for event in self.events:
+            match event:
+                case StateSeen():
+                    texts = cast("Mapping[str, JSON]", event.states).items()
+                    entries.append(
+                        [{"role": "state_info", "class_name": name, "content": text} for name, text in texts]
+                    )
+                case Said():
+                    turn = {"begin_of_turn_query": [dict(message) for message in event.messages]}
+                    entries.append(turn)
+                # The turn has one key already, `begin_of_turn_query`, so its first step is `step_0`.
+                case Answered():
+                    step, made = [*_answer_entries(event)], event.made
+                    turn[f"step_{len(turn) - 1}"] = step
+                case Called():
+                    step.append({"role": "tool", "content": event.result.text})
+                case TurnEnded():
+                    step.extend(_end_entries(event, made))
 
         return entries
 
@@ -461,25 +474,44 @@ def _answer_entries(answer: Answered) -> Iterator[JSON]:
         yield _note("decode_success", "Successfully decoded model response.", answer.made)
 
 
-def _state_entries(states: object) -> JSON:
-    """Return the log entry of the simulators' states, which are texts by name."""
-    texts = cast("Mapping[str, JSON]", states).items()
-    return [{"role": "state_info", "class_name": name, "content": text} for name, text in texts]
-
-
-def _end_entries(ending: str, detail: str, made: JSON) -> Iterator[JSON]:
+def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
     """Yield the log entries for the end of a turn; `made` are the calls of its last answer."""
     # BFCL's own logs say the same: an empty answer is decoded successfully, to no calls.
-    if ending == "empty":
+    if end.by == "empty":
         yield _note("decode_success", "Successfully decoded model response.", [])
 
-    event, sentence = _ENDINGS[ending]
-    error: dict[str, JSON] = {"error": detail} if ending in ("unreadable", "overflow") else {}
-    yield _note(event, sentence.format(detail), made if ending == "step_limit" else [], **error)
+    event, sentence = _ENDINGS[end.by]
+    error: dict[str, JSON] = {"error": end.detail} if end.by in ("unreadable", "overflow") else {}
+    yield _note(event, sentence.format(end.detail), made if end.by == "step_limit" else [], **error)
 
 
 def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
     return {"role": "handler_log", "event": event, "content": content, **more, "model_response_decoded": calls}
+
+
+def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
+    """Yield the events that a turn of an inference log reports: `Said` without messages, answers, and a forced end."""
+    yield Said()
+    for key, value in turn.items():
+        if not isinstance(value, list):
+            continue
+        entries = [entry for entry in value if isinstance(entry, dict)]
+        notes = [entry for entry in entries if entry.get("role") == "handler_log"]
+
+        if key.startswith("step_"):
+            message = next((entry for entry in entries if entry.get("role") == "assistant"), {})
+            # A note without calls reports that none was read; without any note, the calls are unknown.
+            reported = [note.get("model_response_decoded") for note in notes]
+            made = next((calls for calls in reported if calls), [] if notes else None)
+            yield Answered(message.get("content"), made, message.get("finish_reason"))
+
+        for note in notes:
+            event = note.get("event")
+            if event == "overflow":
+                yield TurnEnded("overflow")
+            # BFCL's own logs have no event for this, only the sentence
+            elif event == "force_quit" or "forced to quit" in str(note.get("content")):
+                yield TurnEnded("step_limit")
 
 
 def _seconds(completion: Completion) -> float | None:

@@ -22,7 +22,7 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.datasets._judging import Judging
 from tunecheck.datasets._sources import as_list
 from tunecheck.episodes._dialects import registered_constants
-from tunecheck.episodes._episode import Called, Episode, changes, copy_state
+from tunecheck.episodes._episode import Called, Episode, Said, StateSeen, changes, copy_state
 from tunecheck.episodes._scenario import Scenario, configuration_of, simulators_of
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backend, Backends, OperationResult, copy_json, failure
@@ -254,13 +254,15 @@ def play(
     """
     episode = Episode()
     for number, calls in enumerate(turns):
-        turn = episode.begin_turn()
+        episode.add(Said())
         if compared is not None and number not in compared:
-            turn.calls = [Called(call, backend.call(call)) for call in calls]
+            for call in calls:
+                episode.add(Called(call, backend.call(call)))
             continue
 
         player = Player(backend)
-        turn.calls = [player.call(call) for call in calls]
-        turn.states = player.state
+        for call in calls:
+            episode.add(player.call(call))
+        episode.add(StateSeen(player.state))
 
     return episode

@@ -36,7 +36,7 @@ from tunecheck.endpoints._target import EndpointTarget, EndpointTargetBase, ask
 from tunecheck.episodes import _dialects as dialects, _scenario as scenarios
 from tunecheck.episodes._decoding import CallMode, is_answer, source_text
 from tunecheck.episodes._dialects import Dialect, Wording
-from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode
+from tunecheck.episodes._episode import OUTPUT_COLUMNS, REASONING, Answered, Called, Episode, Said, StateSeen, TurnEnded
 from tunecheck.episodes._playing import Services
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import AUTO, choose_profile
@@ -353,7 +353,7 @@ class ConversationAttempt:
     """This turn's answers without reasoning, by position in the messages; later turns use them."""
 
     async def run(self, context: CallContext) -> Episode:
-        """Run the conversation and return its course.
+        """Run the conversation and return its events.
 
         The conversation ends when the user has no further message, when it is ended by force, or after 200 turns.
 
@@ -362,7 +362,7 @@ class ConversationAttempt:
                 episode ends instead, except with `compat`.
             ValueError: the user said nothing in a turn that adds no functions.
         """
-        self.episode.states = self._states()
+        self._record_states()
 
         for turn in range(MOST_TURNS):
             user_messages = await self.user.say(turn, tuple(self._messages), context)
@@ -372,18 +372,19 @@ class ConversationAttempt:
             answers = self.episode.turns[-1].answers
             while await self._step(turn, len(answers)):
                 if self.step_limit is not None and len(answers) >= self.step_limit:
-                    self.episode.end_turn("step_limit", str(self.target.step_limit))
+                    self.episode.add(TurnEnded("step_limit", str(self.target.step_limit)))
                     break
-            self.episode.turns[-1].states = self._states()
+            self._record_states()
             # No turn follows a forced end: the step limit, or a full context.
             if self.episode.forced_quit:
                 break
 
         return self.episode
 
-    def _states(self) -> Mapping[str, JSON] | None:
-        """Return the simulators' current states as texts for the log, or None if states are not kept."""
-        return self.backend.state_texts() if self.target.include_state_log else None
+    def _record_states(self) -> None:
+        """Add the simulators' current states to the episode, if states are kept."""
+        if self.target.include_state_log:
+            self.episode.add(StateSeen(self.backend.state_texts()))
 
     def _begin_turn(self, turn: int, messages: Sequence[scenarios.Message]) -> None:
         """Add a turn to the episode, its user messages to the model's messages, and its new functions to the offer.
@@ -410,13 +411,13 @@ class ConversationAttempt:
         self._without_reasoning.clear()
 
         self._messages.extend(messages)
-        self.episode.begin_turn(messages)
+        self.episode.add(Said(messages))
 
     async def _step(self, turn: int, step: int) -> bool:
         """Request one answer and make its calls; return True if the model must answer again.
 
-        Both are added to the episode's last turn. A full context window ends the conversation; it raises instead with
-        `compat`, or if the model never answered.
+        Both become events of the episode. A full context window ends the conversation; it raises instead with `compat`,
+        or if the model never answered.
         """
         # Before the answer: the dialect's tools and the messages as they are sent.
         request = _input_entry(self._messages, self.dialect.tools) if self.target.include_input_log else None
@@ -424,12 +425,12 @@ class ConversationAttempt:
         try:
             completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
         except EndpointError as error:
-            has_answers = any(each.answers for each in self.episode.turns)
+            has_answers = any(isinstance(event, Answered) for event in self.episode.events)
             # An overflow in the first request says that the row does not fit at all: an error, not an end.
             if self.target.compat is not None or not has_answers or error_cause(str(error)) != "overflow":
                 raise
-            self.episode.turns[-1].answers.append(Answered(made=[], request=request))
-            self.episode.end_turn("overflow", str(error))
+            self.episode.add(Answered(made=[], request=request))
+            self.episode.add(TurnEnded("overflow", str(error)))
             return False
 
         # A recorded turn has no more steps.
@@ -440,7 +441,7 @@ class ConversationAttempt:
         # In a replay, the calls that were executed then count, not those that the answer reads as today.
         reading = self.recorded.decoded(turn, step, self.dialect.decode(content))
         made: list[JSON] = [source_text(call, self.dialect.separator) for call in reading.calls]
-        self.episode.turns[-1].answers.append(Answered(content, made, completion.finish_reason, completion, request))
+        self.episode.add(Answered(content, made, completion.finish_reason, completion, request))
 
         message = self.dialect.said(completion, content, reading, f"{turn}_{step}")
         self._add_answer(message, completion)
@@ -449,7 +450,7 @@ class ConversationAttempt:
             await self._make_calls(reading, message)
             return True
 
-        self.episode.end_turn(self._ending(completion, content, reading), reading.problem or "")
+        self.episode.add(TurnEnded(self._ending(completion, content, reading), reading.problem or ""))
         return False
 
     def _add_answer(self, message: scenarios.Message, completion: Completion) -> None:
@@ -485,7 +486,8 @@ class ConversationAttempt:
         # `bounded` simulators return at once, so a thread would only cost time.
         bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
         made = make() if bounded else await asyncio.to_thread(make)
-        self.episode.turns[-1].calls += made
+        for called in made:
+            self.episode.add(called)
         self._messages.extend(self.dialect.results(message, reading, [called.result.text for called in made]))
 
 
