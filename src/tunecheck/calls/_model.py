@@ -52,10 +52,10 @@ class Reading:
     """The calls in one value (a response or a ground truth), or the problem with a call that cannot be read.
 
     `calls` are in the order of the value. `text` is the rest of the value, or the whole text if there is no call or a
-    problem. `format` is the recognised wire format. If an announced call cannot be read, `problem` says why and `calls`
-    are calls that were read before it. `cause` is a code of codes.toml for a problem that is not the call's own fault:
-    `cut_off` or `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning inside the text
-    also stays in `text`. Equality ignores `reasoning` and `cause`.
+    problem. `format` is the recognised wire format. If an announced call cannot be read, `problem` says why; `calls`
+    then has some of the calls before it, or none. `cause` is a code of codes.toml for a problem that is not the call's
+    own fault: `cut_off` or `call_in_reasoning`. `reasoning` is the model's reasoning without its marks; reasoning
+    inside the text also stays in `text`. Equality ignores `reasoning` and `cause`.
     """
 
     calls: tuple[FunctionCall, ...] = ()
@@ -188,13 +188,15 @@ def find_close(text: str, start: int) -> int | None:
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):
         mark = token[0]
+        if len(mark) > 1:  # an escaped character
+            continue
         if quote:
             quote = "" if mark == quote else quote
         elif mark in ("'", '"'):
             quote = mark
         elif mark in ("(", "[", "{"):
             depth += 1
-        elif len(mark) == 1:  # a closing bracket; escapes have two characters
+        else:
             depth -= 1
 
         if depth <= 0 and not quote:
@@ -422,7 +424,7 @@ def decode_calls(response: object) -> list[JSON] | None:
 
 
 def skip_space(text: str, position: int) -> int:
-    """Return the position of the next character that is not white space, or the text's end."""
+    """Return the position of the next character that is not JSON's white space, or the text's end."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 

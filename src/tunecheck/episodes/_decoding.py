@@ -173,6 +173,8 @@ def _decode_text(text: str, tools: object) -> Reading:
 
 
 class _NestedScanner(PythonScanner):
+    """Reads call text in which an argument may be a call: `send(text=cat('a.txt'))`."""
+
     __slots__ = ()
 
     @property

@@ -74,9 +74,11 @@ class FamilyWording(Wording):
         self._prompt = prompt
 
     def system(self, functions: Sequence[JSON]) -> str:
+        """Return the family's system prompt, which lists the functions and shows the form of a call."""
         return self._prompt.system(functions)
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """Return the results in the family's format; `calls` are not repeated."""
         return self._prompt.results(results)
 
 
@@ -226,26 +228,32 @@ class TextDialect:
         return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        """Offer more functions from this turn on. Return a message that describes them, and the turn's messages."""
         # The system prompt has been sent, so the message has the documents of the added functions.
         self._functions += offer.functions
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
+        """Convert the model's answer to a step of the result, a text; calls that were read become call text."""
         return answer_text(completion, form=self._profile, tools=self._functions)
 
     def decode(self, step: JSON) -> Reading:
+        """Read the calls in a step's text; an unreadable call is the reading's problem."""
         return decode_step(step, text_mode=True, tools=self._functions)
 
     def said(self, completion: Completion, step: JSON, decoded: Reading, stem: str) -> Message:
+        """Return the answer as an assistant message for later requests, as text; `stem` is not needed."""
         # If the server took the calls out of the text, the model gets both back.
         if completion.text and completion.tool_calls and decoded.calls and step != completion.text:
             return {"role": "assistant", "content": f"{completion.text}\n{step}"}
         return {"role": "assistant", "content": completion.text or step}
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
+        """Return the message itself: a text answer goes back without its reasoning."""
         return message
 
     def results(self, message: Message, decoded: Reading, results: Sequence[str]) -> list[Message]:
+        """Return one message of the user with the calls in `decoded` and their results; `message` is not needed."""
         texts = [source_text(call) for call in decoded.calls]
         return [{"role": "user", "content": self._wording.results(texts, results)}]
 

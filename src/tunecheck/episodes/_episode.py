@@ -258,6 +258,7 @@ class Episode:
         return bool(self._forced_ends())
 
     def _forced_ends(self) -> list[str]:
+        """Return the reasons of all forced ends: `step_limit`, `overflow` or, if unknown, `force`."""
         ends = [event.by for event in self.events if isinstance(event, TurnEnded)]
         return [reason for reason in ends if reason in _FORCED]
 
@@ -486,6 +487,7 @@ def _end_entries(end: TurnEnded, made: JSON) -> Iterator[JSON]:
 
 
 def _note(event: str, content: str, calls: JSON, **more: JSON) -> JSON:
+    """Return an entry of the log with the role `handler_log`: a code, its sentence, and the calls that were read."""
     return {"role": "handler_log", "event": event, "content": content, **more, "model_response_decoded": calls}
 
 
@@ -515,4 +517,5 @@ def _read_turn(turn: Mapping[str, JSON]) -> Iterator[Event]:
 
 
 def _seconds(completion: Completion) -> float | None:
+    """Return an answer's latency in seconds, or None if it is unknown."""
     return None if completion.latency_ms is None else completion.latency_ms / 1000

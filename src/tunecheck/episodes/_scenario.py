@@ -248,6 +248,7 @@ class ScriptedUser:
         self._turns = turns
 
     async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
+        """Return the data set's messages of a turn (from 0), or None after its last turn."""
         return self._turns[turn] if turn < len(self._turns) else None
 
 
@@ -325,7 +326,7 @@ class RecordedModel:
 
     @property
     def only_text(self) -> bool:
-        """True if the recorded result has no step with structured calls."""
+        """True if all recorded steps are texts, or if there is no step."""
         return all(isinstance(step, str) for turn in self._turns if isinstance(turn, list) for step in turn)
 
 

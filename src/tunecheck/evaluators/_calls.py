@@ -418,9 +418,9 @@ class ArgumentMatchEvaluator(CallEvaluator):
 
 
 def _argument_properties(match: Match) -> dict[str, JSON]:
-    """Count the right arguments, all arguments and the wrong ones by kind, over the calls with a counterpart.
+    """Count the right arguments, all arguments and the wrong ones by kind, over the `pairs` of the match.
 
-    Return an empty dict if these calls have no arguments.
+    Calls that are out of order or misnamed do not count. Return an empty dict if the pairs have no arguments.
     """
     total = right = 0
     wrong: Counter[str] = Counter()

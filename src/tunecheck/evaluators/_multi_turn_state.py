@@ -153,4 +153,5 @@ class MultiTurnStateEvaluator(Evaluator):
 
     @cached_property
     def _checks(self) -> dict[str, StateCheck]:
+        """The state checks made so far, by "strict" or the benchmark's name."""
         return {}

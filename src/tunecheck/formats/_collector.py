@@ -188,7 +188,7 @@ class CallCollector(msgspec.Struct, eq=False):
         self.add_text(whole)
 
     def add_text(self, text: str) -> None:
-        """Add text outside calls, without white space and end marks around it."""
+        """Add text outside calls, without white space and end marks around it; add nothing if no text is left."""
         if "<" in text:
             # The end mark of the message before may stand at the beginning.
             first = _FIRST_MARKS.match(text)

@@ -62,7 +62,7 @@ def families_with_marks() -> tuple[Profile, ...]:
 
 @functools.cache
 def family(name: str) -> Profile:
-    """Return the profile of the family of that name."""
+    """Return the profile of the family of that name; raise KeyError if families.toml has no such family."""
     fields = _table()["families"][name]
     shapes = fields.get("shapes", [{"kind": "json"}])
     thoughts = [_table()["thoughts"][thought] for thought in fields.get("thoughts", ())]
@@ -157,7 +157,10 @@ def known_marks() -> Marks:
 
 @functools.lru_cache(maxsize=256)
 def _mark_pattern(marks: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place."""
+    """Return a pattern that finds the first of these marks, and the longest if several begin at the same place.
+
+    Without marks, the pattern matches nothing.
+    """
     return re.compile("|".join(sorted(map(re.escape, marks), key=len, reverse=True)) or "(?!)")
 
 

@@ -287,7 +287,7 @@ def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> No
 
 
 def content_of(message: Mapping[str, Any]) -> object:
-    """Return the content of a message: a text or a list of parts (under `parts` in Gemini's messages)."""
+    """Return the content of a message: a text, a list of parts (under `parts` in Gemini's messages), or None."""
     content = message.get("content")
     return message.get("parts") if content is None else content
 

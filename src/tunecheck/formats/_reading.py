@@ -11,7 +11,8 @@ A text is read in this order. The first rule that fits decides:
 4.  Read calls after the marks of model families.
 5.  If tools are known, read calls of these tools without a mark.
 
-If tools are known, JSON and calls without a mark count only with the name of a tool. Everything else is prose.
+If tools are known, calls without a mark count only with the name of a tool, and so does JSON text that may be data,
+such as `{"name": "f", "arguments": {}}`. Everything else is prose.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ AUTO = "auto"
 
 
 def choose_profile(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
-    """Return the profile of this name, or None for "auto". `trust` limits the files that may be loaded.
+    """Return the profile of this name, or None for "auto"; a given profile is returned itself.
+
+    `trust` limits the files that may be loaded.
 
     Raises:
         PluginError: no plug-in or several plug-ins have this name, or the plug-in is not a profile.
@@ -80,7 +83,8 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
             (all calls of the assistant, in order), a reply of another API, a `FunctionCall` or a list of them, a
             `Reading`, or an object of the OpenAI client. Any other value contains no call.
         tools: the definitions of the row's tools, in any form that `ToolDefinitions.read` accepts. They give the types
-            of untyped text. If `tools` are given, JSON and unmarked calls count only if they name one of them.
+            of untyped text. If `tools` are given and `format` is "auto", unmarked calls in text, and JSON text that may
+            be data, count only if they name one of them.
         format: the format of calls in text: "auto" recognises unambiguous marks; a profile, or the name of a family's
             profile, reads only that family's format.
 
@@ -127,14 +131,14 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
 
     Prose is recognised without loading the tables of all families.
     """
+    # Most texts of answers end here.
+    if profile is None and is_prose(text, gated=bool(tools)):
+        return Reading((), text)
+
     # Some servers do not decode the tokenizer's vocabulary: Ġ stands for a space, Ċ for a line break. Such a text has
     # no plain space.
-    if ("Ġ" in text or "Ċ" in text) and " " not in text and _GLYPHS.search(text):
+    if " " not in text and _GLYPHS.search(text):
         text = text.replace("Ġ", " ").replace("Ċ", "\n")
-
-    # Most texts of answers end here.
-    if profile is None and not may_hold_calls(text, gated=bool(tools)):
-        return Reading((), text)
 
     from tunecheck.formats._texts import TextReader  # loads the tables of all families
 
@@ -142,7 +146,10 @@ def _read_text(text: str, tools: ToolDefinitions | None, profile: Profile | None
 
 
 def thought_of(text: str) -> str:
-    """Return the reasoning at the beginning of a text with its marks, or an empty text."""
+    """Return the reasoning at the beginning of a text with its marks.
+
+    Return an empty text if there is none, or if end marks follow the answer.
+    """
     answer = without_thoughts(text)[1]
     return text[: len(text) - len(answer)] if text.endswith(answer) else ""
 

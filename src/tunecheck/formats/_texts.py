@@ -279,7 +279,7 @@ class TextReader(msgspec.Struct, frozen=True):
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
         """Collect the calls of a code block with one value that begins before `limit`. Return False without calls.
 
-        If there is other text around the block, calls of an ambiguous format do not count.
+        A block with another block after it does not count, nor one in BFCL's short formats with text around it.
 
         Raises:
             UnreadableError: the text begins with the block, and the block is a call that cannot be read.

@@ -203,6 +203,7 @@ class Skeleton(msgspec.Struct, frozen=True):
         yield "".join(texts)
 
     def is_own(self, piece: str) -> bool:
+        """Return whether a piece of the skeleton is the template's own text, without a value in it."""
         return self.mark not in piece
 
 
@@ -351,6 +352,7 @@ class _Rewriter(NodeTransformer):
     """Marks the template's own texts. Unmarked text counts as a value."""
 
     def visit_Output(self, node: nodes.Output) -> nodes.Output:  # noqa: N802 - Jinja's name
+        """Wrap all pieces of output, such as `text {{ value }}`."""
         node.nodes = [self._output(child) for child in node.nodes]
         return node
 
@@ -361,6 +363,7 @@ class _Rewriter(NodeTransformer):
         return _filter_node(self._visit(_with_literals(node)), _write)
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802 - Jinja's name
+        """Mark the literal texts in the value of `{% set name = value %}` as the template's own."""
         node.node = self._visit(_with_literals(node.node))
         return node
 
@@ -376,6 +379,7 @@ class _Rewriter(NodeTransformer):
         return _filter_node(nodes.Tuple(texts, "load", lineno=node.lineno), _join)
 
     def _visit(self, node: nodes.Node) -> nodes.Expr:
+        """Rewrite an expression and all expressions in it."""
         visited = self.visit(node)
         assert isinstance(visited, nodes.Expr)
         return visited
@@ -400,10 +404,12 @@ def _with_literals(node: nodes.Node) -> nodes.Node:
 
 
 def _filter_node(node: nodes.Node, function: Callable[..., object]) -> nodes.Filter:
+    """Return a node that applies one of our filters to the value of an expression."""
     return nodes.Filter(node, _filter_name(function), [], [], None, None, lineno=node.lineno)
 
 
 def _filter_name(function: Callable[..., object]) -> str:
+    """Return the name under which the environment has one of our filters."""
     # A template cannot use these filters, because their names contain a space.
     return f"own {function.__name__}"
 
@@ -411,11 +417,13 @@ def _filter_name(function: Callable[..., object]) -> str:
 # Filters with a context are not evaluated at compile time, which would turn fragments into plain texts.
 @pass_context
 def _own(context: Context, text: str) -> Fragment:
+    """Return a text marked as the template's own."""
     return Fragment.of([(True, text)])
 
 
 @pass_context
 def _join(context: Context, texts: tuple[str, ...]) -> Fragment:
+    """Return the texts as one fragment that keeps the trust of each."""
     return join(texts)
 
 

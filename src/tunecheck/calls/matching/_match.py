@@ -221,7 +221,7 @@ def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
 
 
 def argument_faults(match: Match) -> Iterator[Fault]:
-    """Yield the faults of the arguments of paired calls."""
+    """Yield the faults of the arguments of calls that are paired with one of the same function, also out of order."""
     for pair in (*match.pairs, *match.moved):
         for difference in pair.differences:
             yield _argument_fault(pair.expected.name, difference)

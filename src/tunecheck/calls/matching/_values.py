@@ -247,7 +247,7 @@ class ValueComparison:
             return True
 
         default = spot.schema.default(name) if spot.schema else None
-        return default is not None and self._is_default(value, default, spot.inside(name))
+        return self._is_default(value, default, spot.inside(name))
 
     def _is_default(self, value: JSON, default: tuple[JSON] | None, spot: _Spot) -> bool:
         """Return whether the policy allows defaults and the value equals this one; False if there is no default.

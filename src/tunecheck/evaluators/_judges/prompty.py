@@ -78,8 +78,8 @@ def none_if_nan(value: object) -> object:
 def input_text(value: object, tool_definitions: object = None) -> str:
     """Return a row's value (a response, question or context) as text for a prompt.
 
-    Text is unchanged; calls are written in canonical form, messages as `role: content`, other data as JSON. The tool
-    definitions decide what is a call if the format alone does not.
+    Text is unchanged; calls are written in canonical form, messages as `role: content`, other data as JSON. None and
+    NaN become an empty text. The tool definitions decide what is a call if the format alone does not.
     """
     value = none_if_nan(value)
     if value is None:

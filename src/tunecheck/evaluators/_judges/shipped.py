@@ -275,7 +275,8 @@ def _valid_differences(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
 def _calls_or_text(reading: Reading, value: object, tool_definitions: object) -> str:
     """Return a row's response or ground truth as text for the prompt.
 
-    The text contains the calls of its `reading`, else the `value` as text with a remark on an unreadable call.
+    The text contains the calls of its `reading`, else the `value` as text with a remark on an unreadable call. It is
+    "(nothing)" if both are empty.
     """
     if reading.complete_calls:
         return canonical_text(reading.calls)
