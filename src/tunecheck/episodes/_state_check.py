@@ -74,7 +74,10 @@ class RowVerdict:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The faults of a row that failed or is not scored, and their causes; turns count from 1. Empty if it passes."""
+        """The faults of a row that failed or is not scored, and their causes; empty if it passes.
+
+        Their turns count from 1.
+        """
         # Details replace the single fault. A row without an error has none.
         if self.error_type is None or self.details:
             return self.details

@@ -30,33 +30,25 @@ _SHARED_SUFFIXES = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", "
 """Endings of files outside the prompt's folder that a prompt may read: data and images, no code and no secrets."""
 
 
-class PromptFolder(msgspec.Struct, frozen=True):
-    """Reads files of a prompt's folder. The path is None if the prompt was given as text."""
+def read_referenced(folder: Path | None, file: str, most: int) -> bytes:
+    """Return the content of `file` in the prompt's folder, or of a shared data file of the workspace.
 
-    path: Path | None
+    Raises:
+        ValueError: there is no folder, or the file is elsewhere, unreadable or larger than `most` bytes; the message
+            names the file.
+    """
+    if folder is None:
+        raise ValueError(f"{file!r} cannot be read, because the prompt is a text, not a file: use a prompt file")
 
-    def lacks(self, name: str) -> bool:
-        """Return whether the folder has no file of this name; False without a folder."""
-        return self.path is not None and not (self.path / name).exists()
-
-    def read(self, file: str, most: int) -> bytes:
-        """Return the content of `file` in the prompt's folder, or of a shared data file of the workspace.
-
-        Raises:
-            ValueError: the file is elsewhere, unreadable or larger than `most` bytes; the message names it.
-        """
-        if self.path is None:
-            raise ValueError(f"{file!r} cannot be read, because the prompt is a text, not a file: use a prompt file")
-
-        try:
-            base = self.path.resolve(strict=True)
-            path = (base / file).resolve(strict=True)
-            if not path.is_relative_to(base) and not _is_shared(path, base):
-                problem = "move it there; only JSON, YAML and images may be elsewhere"
-                raise ValueError(f"{file!r} is outside the prompt's folder: {problem}")
-            return read_regular(path, most)
-        except (OSError, RuntimeError) as error:
-            raise ValueError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        base = folder.resolve(strict=True)
+        path = (base / file).resolve(strict=True)
+        if not path.is_relative_to(base) and not _is_shared(path, base):
+            problem = "move it there; only JSON, YAML and images may be elsewhere"
+            raise ValueError(f"{file!r} is outside the prompt's folder: {problem}")
+        return read_regular(path, most)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{file!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _is_shared(path: Path, base: Path) -> bool:
@@ -87,11 +79,14 @@ _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 
 
 class Front(msgspec.Struct, frozen=True):
-    """The data of a front matter, with references to files resolved, and errors about its keys."""
+    """The data of a front matter, with references to files resolved, and errors about its keys.
+
+    `folder` is the prompt's folder, to which the names of files are relative; None if the prompt was given as text.
+    """
 
     data: Mapping[str, JSON]
     document: Document
-    folder: PromptFolder
+    folder: Path | None
 
     def error(self, path: ValuePath, problem: str) -> ConfigurationError:
         """Return a PromptError about the value at this path, with file, line and key."""
@@ -196,7 +191,7 @@ class Front(msgspec.Struct, frozen=True):
         return insert_env(text, Place(self.document, path, PromptError), redactor, in_answers=True)
 
 
-def split_prompt(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
+def split_prompt(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
     """Return the front matter, the template below it, and the number of lines above the template.
 
     The second `---` line ends the front matter. (Azure's loader uses the last one, and so refuses files with further
@@ -243,7 +238,7 @@ def file_value(name: str, path: ValuePath, front: Front) -> JSON:
         PromptError: the file cannot be read; the message names the key at `path`, which refers to it.
     """
     try:
-        content = front.folder.read(name, MAX_BYTES)
+        content = read_referenced(front.folder, name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tunecheck._disk import read_regular
 from tunecheck._errors import PromptError
-from tunecheck.prompts._front_matter import MAX_BYTES, PromptFolder, decode_text, split_prompt
+from tunecheck.prompts._front_matter import MAX_BYTES, decode_text, split_prompt
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
 _SHIPPED = Path(__file__).parent / "files"
@@ -24,31 +24,27 @@ def shipped_prompt(name: str, folder: Path) -> Path:
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
     """Load the prompt of a `.prompty` file, in either dialect.
 
-    `text` replaces the content of the file. `source` is then its name in errors. If such a file exists, files that the
-    prompt refers to are searched in its folder.
+    `text` replaces the content of the file, which then need not exist. Such a prompt cannot refer to files.
 
     Raises:
         PromptError: the prompt is unreadable or wrong; the error names file, line and key.
     """
     path = Path(source)
     if text is None:
-        return _load(str(source), _read(path), path)
+        return _load(str(source), _read(path), path.parent)
 
     # A text has the line ends of its source; files are decoded with line feeds.
-    return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), path if path.is_file() else None)
+    return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), None)
 
 
-def _load(source: str, text: str, path: Path | None) -> Prompt:
-    """Read a prompt from its text; files that it refers to are searched in the folder of `path`.
-
-    `source` names the prompt in errors.
-    """
+def _load(source: str, text: str, folder: Path | None) -> Prompt:
+    """Return the prompt of the file `source` with this content. Files that it refers to are searched in `folder`."""
     # Imported late, because the dialects import Jinja, which is slow.
     from tunecheck.prompts._prompty1 import read_prompty1
     from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2
 
-    front, body, above = split_prompt(text, source, PromptFolder(path.parent if path is not None else None))
-    file = PromptFile(source, text, path, front, body, above, _load)
+    front, body, above = split_prompt(text, source, folder)
+    file = PromptFile(source, text, front, body, above, _load)
     return read_prompty2(file) if is_prompty2(front) else read_prompty1(file)
 
 

@@ -20,7 +20,7 @@ from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor, trace
-from tunecheck.prompts._front_matter import Front, PromptFolder
+from tunecheck.prompts._front_matter import Front, read_referenced
 
 if TYPE_CHECKING:
     from tunecheck.prompts._template import Inserted, Template
@@ -60,7 +60,7 @@ def is_url(link: str) -> bool:
     return bool(_ADDRESS.match(link) or _DATA.match(link))
 
 
-def read_images(template: str, folder: PromptFolder) -> dict[str, str]:
+def read_images(template: str, folder: Path | None) -> dict[str, str]:
     """Read the image files that a template links to from the prompt's folder. Return them as data URLs by link.
 
     Raises:
@@ -70,7 +70,7 @@ def read_images(template: str, folder: PromptFolder) -> dict[str, str]:
     for link in {link.strip() for _, _, link in find_images(template)}:
         if (file := _file_of(link)) is not None:
             name, kind = file
-            content = base64.b64encode(folder.read(name, MAX_IMAGE_BYTES)).decode()
+            content = base64.b64encode(read_referenced(folder, name, MAX_IMAGE_BYTES)).decode()
             urls[link] = f"data:{kind};base64,{content}"
     return urls
 
@@ -110,11 +110,10 @@ Dialect = Literal["prompty1", "prompty2"]
 
 
 class PromptFile(msgspec.Struct, frozen=True):
-    """The parts of a `.prompty` file. `source` is its name in errors; `reload` makes a prompt from its text."""
+    """The parts of a `.prompty` file. `source` is its path as given; `reload` makes the prompt again."""
 
     source: str
     text: str
-    path: Path | None
     front: Front
     body: str
     lines_above: int
@@ -174,13 +173,13 @@ class Prompt:
     _template: Template
 
     @property
-    def path(self) -> Path | None:
-        """The path of the file, or None if the prompt was given as text."""
-        return self._file.path
+    def path(self) -> Path:
+        """The path of the file."""
+        return Path(self.source)
 
     @property
     def source(self) -> str:
-        """The name of the file in errors."""
+        """The path of the file as it was given, for errors."""
         return self._file.source
 
     @property
@@ -235,7 +234,7 @@ class Prompt:
         return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return self._file.reload, (self.source, self._file.text, self.path)
+        return self._file.reload, (self.source, self._file.text, self._file.front.folder)
 
 
 def digest(

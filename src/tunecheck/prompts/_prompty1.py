@@ -124,7 +124,7 @@ def _sample_names(front: Front) -> Collection[str]:
         raise front.error(("sample",), "the sample must be a mapping, or the name of a JSON or YAML file")
 
     # The file is optional, as in Azure and prompt flow, because the values are only examples.
-    if front.folder.lacks(name):
+    if front.folder is not None and not (front.folder / name).exists():
         return ()
 
     value = file_value(name, ("sample",), front)

@@ -123,16 +123,16 @@ def judge_settings(prompt: Prompt, given: JudgeOutput, **more: object) -> JudgeS
     return read_as(settings, JudgeSettings, "judge settings")
 
 
-def resolve_output(prompt: Prompt, wanted: JudgeOutput, *, stem: str) -> ResolvedOutput:
+def resolve_output(prompt: Prompt, wanted: JudgeOutput) -> ResolvedOutput:
     """Decide how the judge's answer is read: which keys are score and reason, which scores are possible, which pass.
 
-    The `wanted` settings come before the prompt's `outputs:`. `stem` is the default name of the metric. The default
-    threshold is the middle of the range.
+    The `wanted` settings come before the prompt's `outputs:`. The metric's default name is that of the prompt's file.
+    The default threshold is the middle of the range.
 
     Raises:
         ConfigurationError: the score's key or meaning is unclear; the text names the prompt's file and the key.
     """
-    metric, outputs = wanted.metric or stem, prompt.outputs
+    metric, outputs = wanted.metric or prompt.path.stem, prompt.outputs
 
     score = wanted.score or _score_key(prompt, metric)
     reason = wanted.reason or next((name for name in REASON_NAMES if name in outputs), None)
@@ -142,7 +142,7 @@ def resolve_output(prompt: Prompt, wanted: JudgeOutput, *, stem: str) -> Resolve
 
     for key in (score, reason):
         if key is not None and outputs and key not in outputs:
-            raise ConfigurationError(f"{place_of(prompt)}: `outputs` must have {key!r}{did_you_mean(key, outputs)}")
+            raise ConfigurationError(f"{prompt.source}: `outputs` must have {key!r}{did_you_mean(key, outputs)}")
 
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
@@ -171,11 +171,6 @@ def resolve_output(prompt: Prompt, wanted: JudgeOutput, *, stem: str) -> Resolve
     )
 
 
-def place_of(prompt: Prompt) -> str:
-    """Return the prompt's file, or else its name, for errors."""
-    return prompt.source or prompt.name
-
-
 def _score_key(prompt: Prompt, metric: str) -> str:
     """Return the answer's key of the score: the metric's name or a usual one, else the only number or boolean output.
 
@@ -198,7 +193,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
         return numeric[0]
 
     advice = f"name one of {', '.join(outputs)} with `judge: {{score: KEY}}`"
-    raise ConfigurationError(f"{place_of(prompt)}: the score's key is unclear: {advice}")
+    raise ConfigurationError(f"{prompt.source}: the score's key is unclear: {advice}")
 
 
 def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:
@@ -222,7 +217,7 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
         return {}
 
     advice = "give each possible text a number, as in `judge: {labels: {good: 1, bad: 0}}`"
-    raise ConfigurationError(f"{place_of(prompt)}: the score {score!r} is declared as a text: {advice}")
+    raise ConfigurationError(f"{prompt.source}: the score {score!r} is declared as a text: {advice}")
 
 
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:

@@ -30,7 +30,7 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import storable_settings as masked, trace
 from tunecheck.evaluators._base import Evaluator, Metric
-from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError, judge_settings, place_of, resolve_output
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgementError, judge_settings, resolve_output
 from tunecheck.evaluators._judges.asking import (
     JudgeClient,
     JudgeLoop,
@@ -217,8 +217,7 @@ class PromptyEvaluator(Evaluator):
         # Settings given here come before the prompt's `judge:` section, and that comes before its `outputs:`.
         own_output = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
         settings = judge_settings(self._prompt, own_output, threshold=threshold, samples=samples, combine=combine)
-        stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
-        self._output = resolve_output(self._prompt, settings, stem=stem)
+        self._output = resolve_output(self._prompt, settings)
         self.samples: int = settings.samples or 1
         """The number of judgements per row."""
 
@@ -237,7 +236,7 @@ class PromptyEvaluator(Evaluator):
         # Fingerprints and the manifest contain no secret.
         described = plain(
             {
-                "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
+                "prompt": self._prompt.path.name,
                 "digest": self._prompt.digest,
                 "endpoint": {**self.endpoint.answer_settings(), "kind": self.endpoint.kind},
                 "output": self._output.data(),
@@ -482,7 +481,7 @@ def _input_parameters(prompt: Prompt, excluded: Iterable[str]) -> list[inspect.P
     """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise ConfigurationError(f"{place_of(prompt)}: the input {name!r} is not a valid Python name: rename it")
+            raise ConfigurationError(f"{prompt.source}: the input {name!r} is not a valid Python name: rename it")
 
     no_default, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
