@@ -290,7 +290,7 @@ def shown_value(value: JSON) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text, cut at `most` characters."""
+    """Return a text; if it has more than `most` characters, its first `most` and an ellipsis."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 

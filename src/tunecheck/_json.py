@@ -194,6 +194,7 @@ def _loads_slowly(text: bytes | str) -> JSON:
 
 
 def _finite(text: str) -> float | None:
+    """Return the number that the text writes; None if it is outside the range of a float."""
     number = float(text)
     return number if math.isfinite(number) else None
 
@@ -344,6 +345,7 @@ def object_or_empty(value: JSON) -> dict[str, JSON]:
 
 
 def text_or_none(value: JSON) -> str | None:
+    """Return the value if it is a text, else None."""
     return value if isinstance(value, str) else None
 
 
@@ -490,7 +492,7 @@ def parse_path(text: str) -> ValuePath:
 def find_value(value: object, path: ValuePath) -> JSON | Missing:
     """Return the value at the end of a path, or MISSING.
 
-    The table may be flattened: if the path `meta`, `id` leads to no value, the key `meta.id` is tried.
+    A mapping may be flattened: if the path `meta`, `id` leads to no value, the key `meta.id` is tried.
     """
     if len(path) < 2:  # most paths are a column's name
         return _step(value, path[0]) if path else value  # type: ignore[return-value]  # what holds JSON holds JSON

@@ -125,13 +125,13 @@ class Load(msgspec.Struct, frozen=True):
     refused: Mapping[int, int]
 
     def brief(self) -> str:
-        """Return a text for the progress bar: `50 of 200 at once, 132 refused (429)`; empty without refusals."""
+        """Return a text for the progress: `50 of 200 calls at once, 132 refused (429)`; empty without refusals."""
         if not self.refused:
             return ""
         return f"{self.limit} of {self.most} calls at once, {sum(self.refused.values()):,} refused ({self._statuses})"
 
     def sentence(self) -> str:
-        """Return a sentence for the run's notes on refused attempts and the concurrency at the end."""
+        """Return a sentence for the run's notes on refused attempts, and on the concurrency if it has fallen."""
         share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
         now = f"; the number of calls at once fell from {self.most} to {self.limit}" if self.limit < self.most else ""
         return f"{share}{now}"

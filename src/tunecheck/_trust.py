@@ -118,6 +118,7 @@ class Trust:
         )
 
     def _is_allowed(self, path: Path) -> bool:
+        """Return True if `--trust` names the path or a folder around it."""
         return any(path.is_relative_to(place) for place in self.allowed)
 
     def _short_path(self, path: Path) -> str:
@@ -168,6 +169,7 @@ def is_remembered(file: Path) -> bool:
 
 
 def _records_folder() -> Path:
+    """Return the folder of the user's trust records."""
     return user_folder() / "trusted"
 
 

@@ -12,8 +12,6 @@ from tunecheck.datasets._sources import Digest, Record, Source
 if TYPE_CHECKING:
     import pandas
 
-_TEXT = {str}  # the types of a usual row's keys
-
 
 class ListSource(Source):
     """A list of dicts. Values are not converted, even if they have no JSON form."""
@@ -90,8 +88,7 @@ def copy_row(source: Source, row: object, number: int) -> Record:
 
     # A copy, so that the user's dict stays as it is.
     record: Record = dict(row)
-    if record and set(map(type, record)) != _TEXT:  # fast; only a row with other types needs the loop
-        for key in record:
-            if not isinstance(key, str):
-                source.refuse(f"the column name {key!r} is not text: use texts as the keys of rows", number)
+    for key in record:
+        if not isinstance(key, str):
+            source.refuse(f"the column name {key!r} is not text: use texts as the keys of rows", number)
     return record

@@ -472,7 +472,7 @@ def _data_files(folder: Path) -> list[str]:
 
 
 def usable_id(value: object) -> str | None:
-    """Return a row's `id` as text; None unless it is an integer, or a text that is neither blank nor very long."""
+    """Return a row's `id` as text; None if it is blank, very long, or neither a text nor an integer."""
     if isinstance(value, str):
         return None if not value or value.isspace() or len(value) > MAX_ID_LENGTH else value
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:

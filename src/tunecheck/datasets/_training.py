@@ -231,7 +231,7 @@ def as_tools(value: JSON, key: str) -> list[JSON]:
 
 
 def as_object_list(value: JSON, key: str) -> list[JSON]:
-    """Return the objects of a value: a list, a single object or the JSON text of either; none of None or a blank text.
+    """Return the objects in a list, a single object, or the JSON text of either; empty for None or a blank text.
 
     Raises:
         ConversationError: the value has another form.

@@ -96,7 +96,8 @@ class Execution:
         """Check everything, run, write the files, and return the result; a run to resume goes on in its folder.
 
         Raises:
-            ConfigurationError: A check failed; no call was made and nothing was written.
+            ConfigurationError: A check failed before the first call. Or the data cannot be read or grouped during the
+                run, which is then recorded as stopped.
             RunError: The run was stopped; its journal has the finished work. Other errors that stop a run, such as
                 SystemExit, are raised unchanged (see `stopped_by`).
         """
@@ -125,6 +126,7 @@ class Execution:
         `described` is the run's manifest without an id. Remarks on the reused run are added to `notes`.
 
         Raises:
+            ConfigurationError: The run to reuse is not found, or the new run's folder cannot be made.
             RunError: The run to reuse is damaged, or the new run was stopped.
         """
         settings, earlier, source = self.settings, None, None
@@ -309,7 +311,7 @@ class Execution:
 
     @property
     def closing(self) -> dict[str, Closable]:
-        """The target and the evaluators that have connections to close, by name."""
+        """The target and the evaluators that ask models, as far as they can be closed, by their names in notes."""
         models = {f"evaluator {bound.name!r}": bound.function for bound in self.evaluators if bound.asks_models}
         opened_by_name = {"the target": self.target, **models}
         return {name: cast("Closable", opened) for name, opened in opened_by_name.items() if hasattr(opened, "close")}

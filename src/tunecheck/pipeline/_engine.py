@@ -35,7 +35,7 @@ from tunecheck._version import is_shipped
 from tunecheck.endpoints._masking import ALL_SECRETS
 from tunecheck.formats._reading import RowCache, UnreadText, begin_row
 from tunecheck.pipeline import _worker_queues as queues
-from tunecheck.pipeline._model_calls import CachedResults, ReusableResult, RunCalls
+from tunecheck.pipeline._model_calls import CachedResults, EvaluatorCalls, ReusableResult, RunCalls
 from tunecheck.pipeline._plan import CallableTarget, Plan, ReadCallsCount, Tally, response_as_read
 from tunecheck.pipeline._results import Aggregator, ResultsWriter, RowState, check_columns, result_row
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, as_failure, cancels_this_task, private_copies
@@ -206,7 +206,7 @@ class Engine:
             if not evaluator.pure and not evaluator.asynchronous:
                 yield [evaluator], queues.ThreadExecutor([evaluator], plan.concurrency, limit_s)
             elif evaluator.asynchronous:
-                model_calls = self.calls.of(evaluator.name) if evaluator.asks_models else None
+                model_calls = EvaluatorCalls(self.calls, evaluator.name) if evaluator.asks_models else None
                 slots = evaluator.concurrency or plan.concurrency
                 yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, self._user_loop, model_calls)
 

@@ -188,10 +188,6 @@ class RunCalls:
         """Return the spending by evaluator; the target's is under `target`."""
         return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
-    def of(self, evaluator: str) -> EvaluatorCalls:
-        """Return the object through which one evaluator makes its calls, so that they are recorded under its name."""
-        return EvaluatorCalls(self, evaluator)
-
     async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
         """Return the answer to a judge's request: recorded, from an equal call in progress, or from a new call.
 
@@ -416,7 +412,7 @@ class RunCalls:
 
 
 class EvaluatorCalls(msgspec.Struct, frozen=True):
-    """The calls of one evaluator of a run."""
+    """The object through which one evaluator makes its model calls; they are recorded under its name."""
 
     calls: RunCalls
     evaluator: str

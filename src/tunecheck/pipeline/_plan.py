@@ -152,7 +152,7 @@ class Plan(msgspec.Struct, frozen=True):
     group_column: str | None = None
     """Rows with the same value in this column are answered in order, if the target defines no groups."""
     row_count: int | None = None
-    """Number of rows, for the progress; None if it is unknown before they are read."""
+    """Number of rows, for the progress; None in the plan of a distributed run's task, which gets its rows later."""
     folder: Path | None = None
     """The run's folder, in which a target may keep files."""
     calls: CallsChoice | None = None

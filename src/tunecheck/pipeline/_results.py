@@ -322,8 +322,8 @@ class OwnAggregates:
     def metrics(self, evaluator: BoundEvaluator, rows: RowsView, keys: Sequence[str]) -> Metrics:
         """Return what the evaluator's `__aggregate__` computes from these rows, by `<evaluator>.<key>`.
 
-        `keys` are the keys of its outputs. The result is empty if it has no `__aggregate__`, or if that fails; then
-        `errors` has the error.
+        `keys` are the keys of its outputs. The result is empty if it has no `__aggregate__`, or if that fails (then
+        `errors` has the error). It is also empty once a call for other rows has timed out or crashed.
         """
         name = evaluator.name
         if evaluator.aggregate is None or name in self._abandoned:
@@ -657,7 +657,7 @@ def trial_metrics(rows: Iterable[ResultRow], evaluators: Sequence[BoundEvaluator
 
         for reader in readers:
             if (word := reader.word(row)) in ("pass", "fail"):
-                # Rows with an error or without a result are no judged trials.
+                # Rows with an error, without a result, or to which the metric does not apply are no judged trials.
                 passed[reader.name, item] += word == "pass"
                 judged[reader.name][item] += 1
 

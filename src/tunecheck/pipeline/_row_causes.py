@@ -351,7 +351,7 @@ def _turn_columns(columns: Mapping[str, JSON], number: int) -> Mapping[str, JSON
 
 
 def _answer_to_examine(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
-    """Return the API's calls if there are any, else the first of response, text and result that has a value."""
+    """Return the API's calls if there are any, else the first of response, text and result with a value, else None."""
     calls = columns.get("tool_calls")
     if isinstance(calls, list) and calls:
         return calls

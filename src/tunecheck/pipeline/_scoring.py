@@ -345,9 +345,9 @@ def cancels_this_task(error: BaseException) -> bool:
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments with all nested lists, tuples and dicts copied, so that user code may change them.
+    """Return the arguments with nested lists, tuples and dicts copied, so that user code may change them.
 
-    Other objects (in a row made in memory) are not copied.
+    Other objects (in a row made in memory), and values nested deeper than 200, are not copied.
     """
     return {name: value if type(value) in SCALAR_TYPES else _copy_nested(value, 0) for name, value in arguments.items()}
 
@@ -456,7 +456,7 @@ _MOST_FLAT = 100
 
 
 def as_output(result: object, name: str) -> Output | Partial:
-    """Return an evaluator's result as plain data: a mapping unchanged, a number under the evaluator's `name`.
+    """Return an evaluator's result as plain data: the items of a mapping, or a number under the evaluator's `name`.
 
     Return a Partial if values are lost: a value without a JSON form, or not a finite number, becomes null. The other
     keys are kept.
@@ -581,7 +581,10 @@ def _is_flat(value: object) -> bool:
 
 
 def as_failure(error: BaseException) -> Failure:
-    """Return an exception as a row's error: its type, its message on one line, and for endpoint errors the cause."""
+    """Return an exception as a row's error: its type, and its message on one line.
+
+    An error of an endpoint also has its request id and cause. Any other has the innermost place in user code, if any.
+    """
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text comes from a user's code

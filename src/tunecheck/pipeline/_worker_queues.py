@@ -322,6 +322,7 @@ class WorkerQueue:
         self.one_at_a_time = False
 
     def feed(self, entry: QueueEntry) -> None:
+        """Add a row, which the next free slot takes."""
         self._entries.put_nowait(entry)
 
     def take_all(self) -> list[QueueEntry]:

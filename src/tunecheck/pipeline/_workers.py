@@ -108,7 +108,7 @@ def is_of_workspace(evaluator: BoundEvaluator) -> bool:
 def can_be_sent(evaluator: BoundEvaluator) -> bool:
     """Return True if a worker process can load the evaluator: it can be pickled and is not from `__main__`.
 
-    An evaluator that asks models stays in this process, which counts and records its calls.
+    False for an evaluator that asks models: it stays in this process, which counts and records its calls.
     """
     if evaluator.asks_models:
         return False
