@@ -16,6 +16,9 @@ from unittest.mock import patch
 import pytest
 
 from tunecheck.cli import main
+from tunecheck.cli._evaluate.summary import RunPage
+from tunecheck.results import FirstScreen
+from tunecheck.views import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,6 +55,14 @@ class Said:
 
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+class PageInMemory(RunPage, frozen=True):
+    """The page of a run that has no folder, so that its three sentences cannot be read from there."""
+
+    @property
+    def screen(self) -> FirstScreen:
+        return FirstScreen(("match: 31 of 46 rows passed.", "No row failed.", "Next, look"), Table([], []))
 
 
 FIRST_TIME = "note: you have no earlier run in this folder; this run loads the code {}\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.cli_parts import PageInMemory
 from tests.tables import cases
 
 from tunecheck import BleuScoreEvaluator, EvaluationResult, Run
@@ -59,7 +60,7 @@ def summary(**changed: Any) -> RunPage:
         "gates": [],
         "notes": [],
     }
-    return RunPage(**(values | changed))
+    return PageInMemory(**(values | changed))
 
 
 def printed(shown: RunPage, width: int = 80) -> list[str]:
@@ -114,7 +115,16 @@ def test_notes_and_gates_stand_at_the_end() -> None:
     assert "note: in threads: calls" in found
     assert "gate NOT met required calls >= 0.9, found 0.8867" in found
     assert "gate met required error rate <= 0, found 0" in found
-    assert [line for line in found if line][-3] == "files in eval_results/it-7"
+    assert [line for line in found if line][-2] == "eval_results/it-7 · val.jsonl · 150 rows · endpoint prod"
+
+
+def test_reasons_of_an_own_evaluator_are_counted_by_their_code() -> None:
+    groups = {
+        "own: missing call to action": FailureGroup("missing call to action", 5, "r1", ""),
+        "missing_call": FailureGroup("missing call", 3, "r2", ""),
+        "own: too long": FailureGroup("too long", 2, "r3", ""),
+    }
+    assert Failures(faults={"mail": groups}).by_code("mail") == {"own": 7, "missing_call": 3}
 
 
 def test_a_gate_that_found_nothing_says_why() -> None:

@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.cli_parts import Said, call, here, outside_code, replay, rows, workspace
+from tests.cli_parts import PageInMemory, Said, call, here, outside_code, replay, rows, workspace
 
 from tunecheck import EvaluationResult, Run
 from tunecheck._files import Summary
 from tunecheck.cli import Options
 from tunecheck.cli._evaluate.summary import RunPage, run_view
 from tunecheck.cli._gates import GateOutcome
-from tunecheck.pipeline import FailureGroup, Failures
+from tunecheck.pipeline import Failures
 from tunecheck.pipeline._plan import Tally
 from tunecheck.plugins import JSON, EvaluatorEntry
 from tunecheck.views import junit
@@ -24,13 +24,12 @@ Evaluated = Callable[..., Said]
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 
 
-def summary(text: str = "run", *gates: GateOutcome, errors: int = 0, failures: Failures | None = None) -> RunPage:
-    failures = failures or Failures()
+def summary(text: str = "run", *gates: GateOutcome, errors: int = 0) -> RunPage:
     metrics: dict[str, JSON] = {f"{text}.error_count": errors}
     declared = {text: EvaluatorEntry()}
     counted: dict[str, Any] = {"rows": 10, "failed_rows": errors, "simulated": False, "usage": {}, "notes": []}
     result = EvaluationResult(Run(Path(text)), Summary(metrics=metrics, by={}, **counted), [], Tally())
-    return RunPage(Options(), text, text, result, declared, failures, gates, [text])
+    return PageInMemory(Options(), text, text, result, declared, Failures(), gates, [text])
 
 
 def junit_xml(summary: RunPage) -> bytes:
@@ -53,18 +52,6 @@ def test_there_is_a_test_for_each_gate() -> None:
     assert failure is not None
     assert failure.get("message") == "required a >= 0.5, found 0.25 (mean of a)"
     assert cases["b >= 0.5"].find("failure") is None
-
-
-def test_reasons_of_an_own_evaluator_are_counted_by_their_code() -> None:
-    groups = {
-        "own: missing call to action": FailureGroup("missing call to action", 5, "r1", ""),
-        "missing_call": FailureGroup("missing call", 3, "r2", ""),
-        "own: too long": FailureGroup("too long", 2, "r3", ""),
-    }
-    content = junit_xml(summary("mail", failures=Failures(faults={"mail": groups})))
-    found = {each.get("name"): each.get("value") for each in ElementTree.fromstring(content).iter("property")}
-    counts = {name: value for name, value in found.items() if name and name.startswith("failed.")}
-    assert counts == {"failed.mail.own": "7", "failed.mail.missing_call": "3"}
 
 
 def test_without_a_gate_errors_fail_only_if_every_row_has_one() -> None:
@@ -130,15 +117,13 @@ def test_both_files_are_written_when_a_gate_is_not_met(evaluated: Evaluated, tmp
     assert "| 2 | 20.0% | called a function that is not among the tools e.g. `r0` |" in page
 
 
-def test_a_row_without_an_answer_fails_one_test_and_is_counted_by_stage(evaluated: Evaluated, tmp_path: Path) -> None:
+def test_a_row_without_an_answer_fails_one_test(evaluated: Evaluated, tmp_path: Path) -> None:
     """One error of the endpoint is no failure of each evaluator."""
     assert evaluated(*FILES, "--fail-under", "function_call_match>=0.5", r3=None).code == 3
     content = (tmp_path / "out.xml").read_bytes()
     assert [name for name, case in the_cases(content).items() if case.find("failure") is not None] == [
         "error rate <= 0"
     ]
-    properties = {each.get("name"): each.get("value") for each in ElementTree.fromstring(content).iter("property")}
-    assert (properties["rows_with_an_error"], properties["errors.target"]) == ("1", "1")
 
 
 def test_nothing_that_a_model_says_acts_in_the_markdown(evaluated: Evaluated, tmp_path: Path) -> None:
@@ -155,6 +140,17 @@ def test_a_folder_that_is_not_there_is_said_before_the_run(evaluated: Evaluated,
     assert said.code == 2
     assert f"{option} nowhere/out: the folder nowhere does not exist" in said.err
     assert not (tmp_path / "eval_results").exists()
+
+
+def test_each_test_says_that_the_answers_are_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace(tmp_path, rows(3))
+    options = ("--dataset", f"{tmp_path}/datasets/small.jsonl", "--results-dir", f"{tmp_path}/runs")
+    files = ("--junit", f"{tmp_path}/out.xml", "--fail-under", "function_call_match>=0", "--allow-simulated")
+    here(capsys, "evaluate", *options, *files)
+    cases = the_cases((tmp_path / "out.xml").read_bytes())
+    found = [case.findtext("system-out") for case in cases.values()]
+    assert len(found) == 2
+    assert all(str(text).startswith("SIMULATED answers: no model was asked; required ") for text in found)
 
 
 def test_score_writes_them_too(evaluated: Evaluated, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

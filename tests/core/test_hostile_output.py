@@ -13,6 +13,7 @@ from tests.tables import cases
 from tunecheck import ConfigurationError, load_endpoint, write_report
 from tunecheck._pytest_plugin import assert_no_regression
 from tunecheck.plugins import discover
+from tunecheck.views import Check, View, junit
 
 HOSTILE = "".join(map(chr, [*range(1, 9), *range(11, 32), *range(127, 160)])) + "\x1b]0;pwned\x07\x1b[2J"
 
@@ -110,10 +111,13 @@ def test_no_command_writes_what_a_ci_system_takes_for_a_command(commanding: Path
         assert LOG_NAME in json.dumps(said.json(), ensure_ascii=False)
 
 
-@pytest.mark.parametrize("name", ["a.markdown", "a.junit"])
-def test_nor_do_the_files_that_a_pipeline_shows(commanding: Path, name: str) -> None:
-    text = (commanding / name).read_text()
+def test_nor_do_the_files_that_a_pipeline_shows(commanding: Path) -> None:
+    text = (commanding / "a.markdown").read_text()
     assert "vso" in text
+    assert not obeyed(text)
+    checks = [Check("gates", LOG_COMMANDS, LOG_COMMANDS, end) for end in (None, "failure", "error")]
+    text = junit(View(LOG_COMMANDS, [], checks=checks), 0.0).decode()
+    assert text.count("vso") >= 1 + 2 * len(checks)
     assert not obeyed(text)
 
 

@@ -1,6 +1,6 @@
 """Pages of results as data (sentences, tables and charts), and their writers for each output format.
 
-View(title, parts, notes, checks, facts)     # parts are paragraphs, tables and charts
+View(title, parts, notes, checks)            # parts are paragraphs, tables and charts
 print_view(view, console)                    # to a terminal; markdown(view), html(view), junit(view, seconds)
 """
 

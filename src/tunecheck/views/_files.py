@@ -1,7 +1,7 @@
 """A page of results as text: Markdown for a pull request, JUnit XML, and HTML for notebooks.
 
-In Markdown, foreign text is in code spans, which disable all markup. In JUnit XML, each check is a test case and each
-fact a property. For example, three formats of one page, shortened:
+In Markdown, foreign text is in code spans, which disable all markup. In JUnit XML, each check is a test case. For
+example, three formats of one page, shortened:
 
     ### `val-iteration-7`                                           markdown
     - ✅ gate met
@@ -127,10 +127,6 @@ def junit(view: View, seconds: float) -> bytes:
 
     root = ElementTree.Element("testsuites", {"name": "tunecheck", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(text_of(view.title)), **counts})
-
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in view.facts.items():
-        ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})
 
     for check in view.checks:
         about = {"classname": check.group, "name": _text(check.name), "time": counts["time"]}

@@ -119,16 +119,15 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A page of results. Terminals do not show the title, so the first part must contain its information, too.
+    """A page of results. Terminals do not show the title, so the parts must contain its information, too.
 
-    Only JUnit shows `checks` and `facts`, and it shows no parts. `notes` are warnings and remarks.
+    Only JUnit shows `checks`, and it shows no parts. `notes` are warnings and remarks.
     """
 
     title: Sentence
     parts: Sequence[Part]
     notes: Sequence[str] = ()
     checks: Sequence[Check] = ()
-    facts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # -- on a terminal

@@ -231,7 +231,7 @@ def _show(pages: Sequence[RunPage]) -> None:
                 print_path(page.folder)
                 _warn(page)
             else:
-                print_result(short_view(page))
+                print_result(run_view(page) if options.details else short_view(page))
                 for line in (line for addition in page.additions for line in addition.lines):
                     print(line)
 

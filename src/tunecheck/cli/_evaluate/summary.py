@@ -5,9 +5,9 @@
 | view | for | content |
 |---|---|---|
 | `short_view()` | a run on the terminal | gates' verdict, three sentences, a table, groups, gates, one line of facts |
-| `short_view()` | the same with `--details` | the three sentences and the whole page |
+| `run_view()` | `--details` and `--markdown` | the same, but with every figure, why rows failed, and spending |
+| `run_view()` | `--junit` | a check per gate |
 | `side_by_side()` | several runs (`--endpoint a,b`) | three sentences, one table with a column per run |
-| `run_view()` | `--markdown` and `--junit` | the whole page, and for JUnit a check per gate |
 
 **The main table** (`lines_of`) has these lines for each evaluator:
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tunecheck import results, views
-from tunecheck._faults import CAUSE_METRIC, Side, cause_named, order_causes
+from tunecheck._faults import Side, cause_named, order_causes
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON, whole_number
 from tunecheck._messages import clean, command_line, plural
@@ -114,36 +114,36 @@ class RunPage(msgspec.Struct, frozen=True):
 
 
 def run_view(page: RunPage) -> views.View:
-    """Return the view of a run's page."""
+    """Return the view of a run's whole page."""
     end = end_of(page.gates, page.options.undecided) if page.gates else None
     title = views.Words(clean(page.name), "" if end is None else _VERDICTS[end][1], foreign=True)
 
-    return views.View(title, [*_parts(page)], [clean(note) for note in page.notes], [*_checks(page)], _facts(page))
+    return views.View(title, [*_parts(page)], [clean(note) for note in page.notes], [*_checks(page)])
 
 
 def short_view(page: RunPage) -> views.View:
-    """Return the page that a command prints: three sentences and a table; with `--details`, the whole page."""
-    screen = page.screen
+    """Return the page that a command prints without `--details`: three sentences, tables, and a line of facts."""
+    screen, hidden = page.screen, len(page.notes) - _MOST_NOTES
+    gates = [_gates(page.gates)] if page.gates else []
+    foot = _foot(page, f"{plural(hidden, 'more note')}: --details" if hidden > 0 else "")
+
+    notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
+    return views.View(page.name, [_head(page, screen), screen.table, *_group_tables(page), *gates, foot], notes)
+
+
+def _head(page: RunPage, screen: results.FirstScreen) -> views.Text:
+    """Return the three sentences of a run's first screen; the end of its gates, if any, comes first."""
     passed, *others = screen.sentences
     verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
-    sentences = views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
+    return views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
 
-    if page.options.details:
-        return views.View(page.name, [sentences, *_parts(page)], [*map(clean, page.notes)])
 
-    gates = [_gates(page.gates)] if page.gates else []
+def _foot(page: RunPage, remark: str = "") -> views.Text:
+    """Return the last line of a run's page: folder, data, rows, source, reuse, costs, and the `remark`, if any."""
     costs = {name: cost_text(usage) for name, usage in page.result.usage.items() if isinstance(usage, dict)}
     spent = [f"cost of {name} {cost}" for name, cost in costs.items() if cost]
-
-    facts = [page.folder, page.data, page.rows_text, page.source, page.reused, *spent]
-
-    hidden = len(page.notes) - _MOST_NOTES
-    if hidden > 0:
-        facts.append(f"{plural(hidden, 'more note')}: --details")
-
-    foot = views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts if fact), "dim", foreign=True)])
-    notes = [clean(note, 300) for note in page.notes[:_MOST_NOTES]]
-    return views.View(page.name, [sentences, screen.table, *_group_tables(page), *gates, foot], notes)
+    facts = filter(None, [page.folder, page.data, page.rows_text, page.source, page.reused, *spent, remark])
+    return views.Text([views.Words(" · ".join(clean(fact, 300) for fact in facts), "dim", foreign=True)])
 
 
 def _verdict(page: RunPage) -> tuple[str, views.Style]:
@@ -172,7 +172,7 @@ def _verdict(page: RunPage) -> tuple[str, views.Style]:
 def side_by_side(pages: Sequence[RunPage]) -> views.View:
     """Return the page of several runs, each with the name of its endpoint.
 
-    It has three sentences and a table of all runs, then the tables by group, the gates and the folders.
+    It has three sentences and a table of all runs, then the gates and the folders.
     """
     names, screens = [page.options.endpoint_name for page in pages], [page.screen for page in pages]
     by_label = _cells_by_label(pages, screens)
@@ -197,9 +197,6 @@ def side_by_side(pages: Sequence[RunPage]) -> views.View:
 
     named_pages = list(zip(names, pages, strict=True))
     gates = [_gates(page.gates, f"{clean(name, 60)}: ") for name, page in named_pages if page.gates]
-    # The table's first row is the primary evaluator, if the runs have evaluators. Its label may say more.
-    evaluator = primary.removesuffix(", uncalibrated")
-    groups = _groups_by_run(evaluator, names, pages) if evaluator in pages[0].evaluators else ()
     folders = views.Text([views.Words(clean(page.folder, 300), "dim", foreign=True) for page in pages])
 
     # With more than two runs, each cell keeps only its last part, such as the rate after a count, so that all runs fit.
@@ -209,7 +206,7 @@ def side_by_side(pages: Sequence[RunPage]) -> views.View:
 
     table = views.Table(["", *(clean(name, 30) for name in names)], rows)
     notes = [clean(f"{name}: {note}", 300) for name, page in named_pages for note in page.notes[:_MOST_NOTES]]
-    return views.View(primary, [views.Text(sentences), table, *groups, *gates, folders], notes)
+    return views.View(primary, [views.Text(sentences), table, *gates, folders], notes)
 
 
 def _cells_by_label(
@@ -264,8 +261,8 @@ def intervals_of(run: Path) -> dict[str, str]:
 
 
 def _parts(page: RunPage) -> Iterator[views.Part]:
-    """Yield the parts of a run's whole page, from its name to its files."""
-    yield _header(page)
+    """Yield the parts of a run's whole page, from its three sentences to its folder."""
+    yield _head(page, page.screen)
     yield _main_table(page)
     yield from _group_tables(page)
 
@@ -278,26 +275,7 @@ def _parts(page: RunPage) -> Iterator[views.Part]:
     if page.gates:
         yield _gates(page.gates)
 
-    files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
-    yield views.Text([("files in ", views.Words(clean(page.folder, 500), "strong", foreign=True)), f"  {files}"])
-
-
-def _header(page: RunPage) -> views.Text:
-    """Return the lines at the top of a run's page: name, data, source, and whether it stopped early or is simulated."""
-    facts = filter(None, [page.data, page.rows_text, page.source, page.reused])
-
-    name = views.Words(clean(page.name, 100), "strong", foreign=True)
-    lines: list[views.Sentence] = [(name, *(views.Words(f" · {clean(fact, 200)}") for fact in facts))]
-
-    if page.stopped:
-        lines.append(views.Words(clean(page.stopped, 200), "warn"))
-
-    if page.result.simulated:
-        count = page.failures.simulated_answers
-        is_part = 0 < count < page.result.row_count
-        text = f"SIMULATED answers in {plural(count, 'row')}" if is_part else views.SIMULATED
-        lines.append(views.Words(text, "warn"))
-    return views.Text(lines)
+    yield _foot(page)
 
 
 def _main_table(page: RunPage) -> views.Table:
@@ -336,21 +314,6 @@ def corrected_text(rate: Estimate) -> str:
     if rate.value is None or rate.low is None or rate.high is None:
         return "–"
     return f"{rate.value:.1%} ({rate.low:.1%} to {rate.high:.1%})"
-
-
-def _groups_by_run(evaluator: str, names: Sequence[str], pages: Sequence[RunPage]) -> Iterator[views.Table]:
-    """Yield a table of an evaluator's main figure in each run, by value, for each grouping column."""
-    entry = pages[0].evaluators[evaluator]
-    for column in [column for column in pages[0].result.by_group if column != "row_kind"]:
-        # The values of the first run: all runs have the same rows.
-        by_run = [page.result.by_group.get(column, {}) for page in pages]
-        rows: list[list[views.Cell]] = []
-        for value in [*by_run[0]][:_MOST_GROUPS]:
-            figures = (results.main_figure_of(evaluator, entry, groups.get(value, {})).text for groups in by_run)
-            rows.append([views.Words(clean(value, 30), foreign=True), *figures])
-
-        heads = [f"{clean(evaluator, 30)} by {clean(column, 30)}", *(clean(name, 30) for name in names)]
-        yield views.Table(heads, rows)
 
 
 def _group_tables(page: RunPage) -> Iterator[views.Table]:
@@ -468,40 +431,29 @@ def usage_table(usage: Mapping[str, JSON]) -> views.Table:
     return views.Table(("spent", "calls", "tokens in", "tokens out", "cost"), rows)
 
 
-# -- JUnit and facts
+# -- JUnit
 
 
 def _checks(page: RunPage) -> Iterator[views.Check]:
     """Yield a check for each gate. An undecided gate is an error, or skipped if it counts as passed.
 
-    Without gates, yield one check for the error rate, which fails if every row has an error.
+    Without gates, yield one check for the error rate, which fails if every row has an error. The text of each check
+    begins with a notice if the answers are simulated or the run stopped early.
     """
+    notices = [views.SIMULATED] if page.result.simulated else []
+    notices += [page.stopped] if page.stopped else []
+
     for outcome in page.gates:
         problem: views.CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.options.undecided == "pass" else "error"
 
-        yield views.Check("tunecheck.gates", outcome.gate, outcome.told, problem)
+        yield views.Check("tunecheck.gates", outcome.gate, "; ".join([*notices, outcome.told]), problem)
 
     if not page.gates:
         problem = "failure" if 0 < page.result.row_count == page.result.failed_row_count else None
         text = f"{page.result.failed_row_count:,} of {page.rows_text} with an error"
-        yield views.Check("tunecheck.errors", "error rate", text, problem)
-
-
-def _facts(page: RunPage) -> dict[str, str]:
-    """Return the facts of a run by name for JUnit: sources, counts, errors by stage, failures by code and cause."""
-    facts = {"data": page.data, "source": page.source, "folder": page.folder, "rows": str(page.result.row_count)}
-    facts |= {"rows_with_an_error": str(page.result.failed_row_count), "simulated": str(page.result.simulated).lower()}
-    if page.stopped:
-        facts["stopped_early"] = page.stopped
-
-    for stage, groups in page.failures.errors.items():
-        facts[f"errors.{stage}"] = str(sum(group.rows for group in groups.values()))
-    for name in page.failures.faults:
-        facts |= {f"failed.{name}.{code}": str(rows) for code, rows in page.failures.by_code(name).items()}
-
-    return facts | {f"{CAUSE_METRIC}{code}": str(group.rows) for code, group in page.failures.causes.items()}
+        yield views.Check("tunecheck.errors", "error rate", "; ".join([*notices, text]), problem)
 
 
 # -- the main table
