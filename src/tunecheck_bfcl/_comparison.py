@@ -259,6 +259,7 @@ def find_scores(path: Path) -> BfclScores | None:
 
     Raises:
         DataError: the scores are those of several models, or a category has two score files.
+        ConfigurationError: the `summary.json` beside verdicts cannot be read, or a later version wrote it.
     """
     paths = [path] if path.is_file() else _files_below(path)
     categories = {file: _category_of_file(file) for file in paths}

@@ -162,8 +162,8 @@ def _category_of_file(path: Path) -> Category | None:
 def asked_in_mode(files: Sequence[ResultFile]) -> CallMode:
     """Return how a model was asked, inferred from its files.
 
-    The model had tools if any result has calls as data, or if its name has the part FC, as in `gpt-4o-FC`. The mode is
-    needed because no calls are read from the text answers of a model with tools.
+    The model had tools if the result of any row begins with a call as data, or if its name has the part FC, as in
+    `gpt-4o-FC`. The mode is needed because no calls are read from the text answers of a model with tools.
     """
     # The whole file is searched, because its first rows may have no call.
     for file in files:
@@ -244,7 +244,8 @@ class Scores(msgspec.Struct, frozen=True):
     def table_lines(self, most_categories: int) -> Iterator[list[str]]:
         """Yield a table's lines, with a cell for each model: categories with results, then the leaderboard's figures.
 
-        More than `most_categories` categories are replaced by one line that names the file with their results.
+        Figures that no model has are left out. More than `most_categories` categories are replaced by one line that
+        names the file with their results.
         """
         models = list(self.models.values())
         shown = [category for category in CATEGORIES if any(category in model.categories for model in models)]

@@ -161,7 +161,10 @@ class ModelScore(msgspec.Struct, frozen=True):
     categories: Mapping[str, CategoryScore]
 
     def figures(self, version: str) -> dict[str, float | None]:
-        """Return the leaderboard's figures of a version, "v3" or "v4", by name."""
+        """Return the leaderboard's figures of a version, "v3" or "v4", by name.
+
+        A figure is None if one of its categories has no scored row.
+        """
         # Weights for pools depend on the number of scored rows, so they are computed for each model.
         weights = figure_weights({name: score.total for name, score in self.categories.items()})[version]
         return {name: self._figure(weights.get(name)) for name in FIGURES[version]}

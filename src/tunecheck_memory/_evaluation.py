@@ -380,12 +380,15 @@ class MemoryTarget(EndpointTargetBase):
                 state.note(event.effect, event.outcome)
         return state
 
-    def group_key(self, row: Row) -> str | None:
+    def group_key(self, row: Row) -> str:
         """Return the name of the row's session, because rows of one session must run in the same process."""
         return _events.session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
-        """Return the input and output tokens of the test's share of the conversation; `output` has its columns."""
+        """Return the input and output tokens of the test's share of the conversation; an unknown count is None.
+
+        `output` has the test's columns.
+        """
         column = output.get("share")
         share = column if isinstance(column, dict) else {}
         return whole_number(share.get("input_tokens")), whole_number(share.get("output_tokens"))
@@ -413,7 +416,7 @@ class MemoryTarget(EndpointTargetBase):
             _events.JUDGE: None if judge is None else {"judge": judge.name, **judge.answer_settings()},
         }
 
-    def fingerprint(self) -> str | None:
+    def fingerprint(self) -> str:
         """Return a hash of the agent and of the settings that must not change."""
         return content_hash([super().fingerprint(), self._unchangeable])
 

@@ -137,7 +137,7 @@ class MemoryEvaluator(Evaluator):
     judged: ClassVar[bool] = True
 
     def __init__(self, model_config: ModelConfig | None = None, *, threshold: float = 0.5) -> None:
-        """Check the threshold, and prepare the judge's prompts if there is a judge."""
+        """Prepare the judge's prompts if there is a judge; refuse a threshold that is no number from 0 to 1."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
 

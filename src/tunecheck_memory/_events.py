@@ -288,7 +288,10 @@ class EventLog:
         self._next += 1
 
     def _changed_settings(self) -> dict[str, JSON] | None:
-        """Return the settings to record with the next event, and forget them, because only that event records them."""
+        """Return the changed settings to record with the next event, None without changes.
+
+        They are forgotten, because only that event records them.
+        """
         change, self.change = self.change, None
         return change
 

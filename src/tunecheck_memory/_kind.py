@@ -273,7 +273,7 @@ class Kind:
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: GenerationContext) -> MemoryTest:
-        """Return one test. A kind implements this method or `definitions`."""
+        """Return one test. A kind implements this method or `definitions`; the base class raises ConfigurationError."""
         raise ConfigurationError(f"the kind {type(self).__name__} makes no tests; add definition() or definitions()")
 
     def steps(self, definition: MemoryTest, scene: Scene) -> Steps:
@@ -298,7 +298,7 @@ class Kind:
     def temporal_question(self, definition: MemoryTest, statements_us: Sequence[int], scene: Scene) -> str:
         """Return the question of a temporal test, worded at run time from the times (µs) at which its lines were sent.
 
-        A kind with temporal tests implements this method.
+        A kind with temporal tests implements this method; the base class raises ConfigurationError.
         """
         raise ConfigurationError(f"the class {type(self).__name__} makes temporal tests; add temporal_question()")
 

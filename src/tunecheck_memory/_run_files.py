@@ -102,6 +102,10 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
     """Write a run's definitions into its benchmark folder, unless it has them.
 
     The configuration is written last: without it, the folder counts as empty, because a run may have died here.
+
+    Raises:
+        DataError: a definition cannot be written, or its title or example cannot be a file name.
+        RunError: the configuration cannot be written.
     """
     folder = benchmark / "definitions"
     if not (folder / CONFIG).is_file():

@@ -254,7 +254,7 @@ class Scheduler:
         return task
 
     def _ready(self) -> Task | None:
-        """Return the test with the lowest token target among those that have waited enough; None if all must wait."""
+        """Return the test with the lowest token target among those whose wait is over; None if there is none."""
         ready = [id_ for id_ in self.waiting if self._is_free(id_)]
         return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
 

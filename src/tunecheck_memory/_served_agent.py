@@ -99,6 +99,9 @@ class NoteAgent(Service):
         """Handle a request of any route.
 
         A request that is repeated with the same key gets the same answer and has no effect.
+
+        Raises:
+            BadRequestError: the body has another form than `AgentMessage`.
         """
         try:
             message = convert_value(read_object(await request.read()), AgentMessage)

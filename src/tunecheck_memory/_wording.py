@@ -151,7 +151,7 @@ class SessionWording(Written, frozen=True):
     jokes: JokesWording
 
     def farewell(self, title: str) -> str | None:
-        """Return the message that makes the agent forget a finished test; `*` in `reset` is the default."""
+        """Return the message that makes the agent forget a finished test; `*` is the default. None without either."""
         return self.reset.get(title) or self.reset.get("*")
 
 

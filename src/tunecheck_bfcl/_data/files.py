@@ -122,7 +122,7 @@ def named_categories(text: str) -> list[Category]:
 
 
 def category_of(row_id: str) -> Category | None:
-    """Return the category of a row id, such as `live_multiple` for `live_multiple_1-0-1`.
+    """Return the category of a row id, such as `live_multiple` for `live_multiple_1-0-1`; None if no name fits.
 
     If several names are prefixes of the id, the longest one counts.
     """

@@ -139,7 +139,10 @@ class RowBuilder:
         }
 
     def _class_functions(self, simulator: str) -> list[tuple[Document, JSON, JSON]]:
-        """Return a simulator's functions in three forms each: the original document, with hints, and as a tool."""
+        """Return a simulator's functions in three forms each: the original document, with hints, and as a tool.
+
+        A simulator that BFCL does not have is refused with UnusableRowError.
+        """
         if simulator not in bfcl.FUNCTION_DOCS:
             datasets.refuse(f"BFCL has no simulator {simulator[:100]!r}; known: {', '.join(bfcl.FUNCTION_DOCS)}")
         if simulator not in self._functions:

@@ -198,6 +198,9 @@ class ChapterBreak(Kind):
 
         A total ("of 6") and a denied number ("not 3") are no choices. If numbers follow words such as "option", only
         these count.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, answer = last_reply(given), expected_text(given)
         text = _OF_HOW_MANY.sub(" ", reply)

@@ -71,6 +71,9 @@ class ProspectiveMemory(Kind):
 
         Words are compared in lower case without punctuation. The reply to the request may repeat the quote to announce
         it.
+
+        Raises:
+            UndecidedError: the row has no replies, or the expected answer has another form.
         """
         quote, turn = expected_quote(given)
         since_request = texts(given.since_question)
@@ -131,6 +134,7 @@ class TriggerResponse(Kind):
 
         Raises:
             NoExpectationError: no sentence is expected, or one has no words.
+            UndecidedError: the row has no reply.
         """
         expected = expected_texts(given)
         if not expected or not all(rouge_tokens(each) for each in expected):

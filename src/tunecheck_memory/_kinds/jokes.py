@@ -76,6 +76,9 @@ class Jokes(Kind):
 
         If it tells several jokes without such a choice, the score is 0 and not sure. Other jokes are those of the
         test's script.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, joke = plain_words(last_reply(given)), expected_text(given)
         others = [line for line in texts(given.script)[:_MOST_OTHERS] if line and not _tells(line, joke)]

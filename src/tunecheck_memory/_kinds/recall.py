@@ -106,7 +106,11 @@ class KeyValuePairs(Kind):
         return scripted_test(self, example, [statement], [read_line("value of a table", key=key)], [value])
 
     def score(self, given: FinishedTest) -> Score | None:
-        """Score 1 if the reply contains the value, in any case."""
+        """Score 1 if the reply contains the value, in any case.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
+        """
         reply, value = last_reply(given), expected_text(given)
         return score_mention(value, value.lower() in reply.lower())
 

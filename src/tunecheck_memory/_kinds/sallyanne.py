@@ -175,6 +175,9 @@ class SallyAnne(Kind):
         """Score 1 if the reply is `{"answer": "word"}` with the right word, else 0.
 
         Letter case, and spaces and dots around the word, make no difference.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, place = last_reply(given), expected_text(given)
         try:

@@ -69,6 +69,9 @@ class SpyMeeting(Kind):
 
         One such word is forgiven if all messages are understood. The rules are sure only if all messages are understood
         without such a word, or if the reply declines and understands none.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, expected = replies.last_reply(given), expected_words(given)
         known = {word for words in expected for word in words}

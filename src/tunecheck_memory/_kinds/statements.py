@@ -140,6 +140,9 @@ class Colours(Kind):
         The colour must be a word and not denied. If a reply names several colours, it must settle on this one: it calls
         this one the favourite, or uses words such as "most recently" and "initially". A list of colours without a
         choice, such as "blue and red", scores 0, and the rules are not sure.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, colour = replies.last_reply(given), replies.expected_text(given)
         wanted = colour.strip().lower()
@@ -190,7 +193,11 @@ class Names(NamesKind):
     def score(self, given: FinishedTest) -> Score | None:
         """Score 1 if the reply has the last name as a separate word ("Ann" is not in "Joanna").
 
-        A name that the reply denies ("no longer Bob") or only tells of the past ("previously Bob") does not count.
+        A name that the reply denies ("no longer Bob") or only tells of the past ("previously Bob") does not count. If
+        the reply has the name only so, the rules are not sure.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         text, name = replies.plain_words(replies.last_reply(given)), replies.expected_text(given)
         matches = [*replies.find_words(name.strip(), text)]
@@ -248,6 +255,9 @@ class NameList(NamesKind):
 
         Expected Ann and Ben: `["Ann"]` scores 1/2, and `["Ann", "Ben", "Cem", "Dan"]` scores 2/4.
         Two empty lists score 1. A reply that is neither a JSON list nor an object scores 0.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         items = _inner_list(_read_json(replies.last_reply(given)))
         if isinstance(items, list):  # `{"name": "Ann"}` counts as "Ann"
@@ -306,7 +316,11 @@ class Shopping(Kind):
         paper. An item counts once, with the sum of its quantities.
 
         Expected 2 soap, 1 milk and 3 leek: a list of 2 soap bars, 9 milk and 3 leek scores (3/3 + 2/3 + 1) / 3 = 0.89.
-        An extra item in a right list costs its whole third: 0.67.
+        An extra item in a right list costs its whole third: 0.67. If a declining reply shows an example list, the score
+        is 0, and the rules are not sure.
+
+        Raises:
+            UndecidedError: the row has no reply, or its expected answer has another form.
         """
         reply, expected = replies.last_reply(given), expected_quantities(given)
         items = _listed_items(reply)

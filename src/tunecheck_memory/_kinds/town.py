@@ -114,6 +114,9 @@ class TownKind(Kind):
 
         The first of these readings counts: a complete route, a stated position of the destination, one direction and
         one distance. An incomplete route scores 0, and the score is not sure.
+
+        Raises:
+            UndecidedError: the row has no reply, or the expected answer is no route.
         """
         # "2½ km" and "½ km" become "2.5 km" and "0.5 km".
         reply = re.sub("([0-9]?)½", lambda half: f"{half[1] or 0}.5", plain_words(last_reply(given)))
