@@ -279,9 +279,8 @@ class TaskServer:
         self._lost = 0.0
         self._given_up: set[str] = set()
 
-        self._answers: OrderedDict[str, asyncio.Future[dict[str, JSON] | None]] = OrderedDict()
-        self._getting: dict[str, str] = {}
-        """The task that makes each call, by the call's key."""
+        self._answers: OrderedDict[str, tuple[str, asyncio.Future[dict[str, JSON] | None]]] = OrderedDict()
+        """The task that makes or made each judge's call, and the call's answer, by the call's key."""
         self._stopped = asyncio.Event()
 
     async def take(self, task: str, name: str, kind: int, wanted: list[float]) -> list[int]:
@@ -340,14 +339,13 @@ class TaskServer:
         """
         # None as the answer means that its task failed: the next round finds no entry, or another task's.
         while (known := self._answers.get(key)) is not None:
-            if (found := await asyncio.shield(known)) is not None:
+            if (found := await asyncio.shield(known[1])) is not None:
                 return found
 
         await self._wait_if_given_up(task)
-        self._answers[key] = asyncio.get_running_loop().create_future()
-        self._getting[key] = task
+        self._answers[key] = task, asyncio.get_running_loop().create_future()
         # The oldest go first, but none that a task still waits for.
-        while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values())).done():
+        while len(self._answers) > _MOST_ANSWERS and next(iter(self._answers.values()))[1].done():
             self._answers.popitem(last=False)
         return None
 
@@ -356,10 +354,9 @@ class TaskServer:
 
         If the answer is None, the call has failed: one of the waiting tasks makes it again.
         """
-        self._getting.pop(key, None)
         known = self._answers.get(key) if answer is not None else self._answers.pop(key, None)
-        if known is not None and not known.done():
-            known.set_result(answer)
+        if known is not None and not known[1].done():
+            known[1].set_result(answer)
 
     async def give_up(self, task: str) -> None:
         """Grant nothing more to a lost task. The expected cost of the task's calls in flight counts as spent."""
@@ -369,8 +366,9 @@ class TaskServer:
                 self._lost += reservation.amount
                 await self.settle(ticket, reservation.amount)
 
-        for key in [key for key, holder in self._getting.items() if holder == task]:
-            await self.share(key, None)
+        for key, (holder, answer) in list(self._answers.items()):
+            if holder == task and not answer.done():
+                await self.share(key, None)
 
     async def lost(self) -> float:
         """Return the expected cost of the calls of lost tasks without an answer."""

@@ -214,7 +214,8 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
     message |= _reasoning_fields(completion)
 
-    choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
+    reason = completion.finish_reason or ("tool_calls" if completion.tool_calls else "stop")
+    choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
     return {
         "id": f"chatcmpl-{request_id}",
         "object": "chat.completion",
@@ -235,10 +236,6 @@ def _reasoning_fields(completion: Completion) -> Mapping[str, JSON]:
 
 def _mark_simulated(completion: Completion) -> dict[str, JSON]:
     return {"simulated": True} if completion.simulated else {}
-
-
-def _finish(completion: Completion) -> str:
-    return completion.finish_reason or ("tool_calls" if completion.tool_calls else "stop")
 
 
 def _usage(completion: Completion) -> JSON:
@@ -332,7 +329,7 @@ def make_app(source: ChatSource | Service, options: ServerOptions | None = None)
     service = source if isinstance(source, Service) else ModelServer(source)
 
     async def health(_: web.Request) -> web.Response:
-        return json_reply({"status": "ok", **service.health(), **middleware.counts()})
+        return json_reply({"status": "ok", **service.health(), **middleware.counts})
 
     app.add_routes([web.get(path, health) for path in _OPEN_TO_ALL])
     service.add_to(app, middleware)
@@ -442,16 +439,14 @@ def json_reply(
 class Middleware:
     """The middleware of a server, and the state that its handlers share.
 
-    `requests` counts all requests except health checks, `answers` those that got an answer, also a repeated one, and
-    `repeats` those with a known idempotency key. `refusals` counts requests with a wrong host name or key.
+    In `counts`, `requests` has the number of all requests except health checks, `answers` of those that got an answer,
+    also a repeated one, `repeats` of those with a known idempotency key, and `refusals` of those with a wrong host name
+    or key.
     """
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
-        self._counts = dict.fromkeys(("requests", "answers", "repeats", "refusals"), 0)
-
-    def counts(self) -> dict[str, JSON]:
-        return dict(self._counts)
+        self.counts = dict.fromkeys(("requests", "answers", "repeats", "refusals"), 0)
 
     async def answer_once(
         self, request: web.Request, replies: ReplyStore[T], digest: bytes, ask: Callable[[], Awaitable[T]]
@@ -470,10 +465,10 @@ class Middleware:
 
         key = request.headers.get("Idempotency-Key")
         repeated = key is not None and replies.holds(key)
-        self._counts["repeats"] += 1 if repeated else 0
+        self.counts["repeats"] += 1 if repeated else 0
 
         answer = await (ask() if key is None else replies.reply(key, digest, ask))
-        self._counts["answers"] += 1
+        self.counts["answers"] += 1
         return answer, {REPLAYED: "true"} if repeated else {}
 
     @web.middleware
@@ -490,11 +485,11 @@ class Middleware:
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Return the handler's reply, or an error reply for a refusal or an exception."""
-        self._counts["requests"] += 0 if request.path in _OPEN_TO_ALL else 1
+        self.counts["requests"] += 0 if request.path in _OPEN_TO_ALL else 1
 
         refusal = self._refusal(request)
         if refusal:
-            self._counts["refusals"] += 1
+            self.counts["refusals"] += 1
             return refusal.reply()
 
         try:

@@ -94,7 +94,8 @@ class ReplayEndpoint(Endpoint):
 
         Raises:
             NoAnswerError: there is no record, or the record holds an `error`.
-            ContentFilterError, ReplyError: the recorded answer was declined, or is unreadable.
+            ContentFilterError: a content filter stopped the recorded answer.
+            ReplyError: the answer is unreadable, or the file has changed since it was indexed.
         """
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))

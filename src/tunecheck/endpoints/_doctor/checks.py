@@ -283,7 +283,7 @@ def _nothing_is_cut_off(answers: Answers) -> Diagnosis:
 def _cut_off(answers: Answers, cut: DoctorAnswer) -> Diagnosis:
     """Return the failure for a cut-off answer: it repeats itself, or the token limit should be raised."""
     tokens = cut.completion.usage.output_tokens
-    limit = output_limit(answers.parameters)
+    limit = output_limit(answers.definition.get("parameters"))
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     if limit is not None:
         evidence += f" (the definition allows {limit})"

@@ -270,14 +270,9 @@ class Answers:
         return self.by_question[question]
 
     @property
-    def parameters(self) -> dict[str, JSON]:
-        """The parameters of the definition."""
-        return object_or_empty(self.definition.get("parameters"))
-
-    @property
     def parameters_taken(self) -> dict[str, JSON]:
         """The definition's parameters as the API accepts them; suggested changes start from these."""
-        return self.endpoint.facts.parameters_of(self.parameters)
+        return self.endpoint.facts.parameters_of(object_or_empty(self.definition.get("parameters")))
 
     @property
     def answered(self) -> list[DoctorAnswer]:
