@@ -185,14 +185,6 @@ def test_failed_rows_are_counted_once_under_each_of_these_titles(
     assert {group.title: group.rows for group in groups.values()} == counted
 
 
-def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
-    words = "missing call to action in the e-mail"
-    (group,) = read_failures([failed("a", reason=words)], {"e": "m"}).faults["e"].values()
-    assert group == FailureGroup(words, 1, "a", words)
-    rows = [failed("a", "missing_call"), failed("b", reason="missing_call")]
-    assert [group.rows for group in read_failures(rows, {"e": "m"}).faults["e"].values()] == [1, 1]
-
-
 def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
     verdict = BleuScoreEvaluator()(response="Nothing alike", ground_truth="It is booked.")
     found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
@@ -200,41 +192,10 @@ def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
     assert found.reasons == {}
 
 
-def test_a_row_without_a_cause_counts_once_under_its_first_evaluators_reason() -> None:
-    both = failed("a", "too_rude") | row("a", "f", {"m_result": "fail", "m_reason": "too long"})
-    known = failed("b", "too_rude", cause="refusal") | {"cause": "refusal"}
-    found = read_failures([both, known], {"e": "m", "f": "m"})
-    assert [(group.title, group.rows) for group in found.reasons.values()] == [("e: too rude", 1)]
-    assert list(found.causes) == ["refusal"]
-
-
-def test_causes_are_counted_with_their_evidence_in_words() -> None:
-    evidence: dict[str, JSON] = {"call": "f", "path": "a", "expected": 5, "actual": "5"}
-    row: dict[str, JSON] = {"row_id": "x", "cause": "wrong_argument.number_as_text", "cause_evidence": evidence}
-    found = read_failures([row], {})
-    (group,) = found.causes.values()
-    assert (group.title, group.rows, group.example) == ("a number written as text", 1, "x")
-    assert group.words == 'f: argument "a" expected 5, got "5" (number_as_text)'
-
-
 @given(st.text())
 def test_any_reason_gives_a_printable_title(reason: str) -> None:
     groups = read_failures([failed("a", reason=reason)], {"e": "m"}).faults["e"].values()
     assert all(group.title.isprintable() and len(group.title) <= 120 for group in groups)
-
-
-def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example() -> None:
-    rows: list[dict[str, JSON]] = [
-        {"row_id": f"row-{n}", "error.target": {"type": "TimedOutError", "message": f"row row-{n}: nothing in {n} s"}}
-        for n in range(10, 15)
-    ]
-    (group,) = read_failures(rows, {}).errors["target"].values()
-    assert (group.rows, group.example, group.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
-
-
-def test_answers_that_no_model_gave_are_counted() -> None:
-    rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
-    assert read_failures(rows, {}).simulated_answers == 1
 
 
 def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,10 +232,3 @@ def test_only_as_many_rows_are_read_as_it_takes_to_know_the_metric() -> None:
     rows = iter([row("a", "e", {"m_result": "pass"}), row("b", "e", {"m_result": "pass"})])
     assert counted_metrics(rows, {"e": "m"}) == {"e": "m"}
     assert next(rows)["row_id"] == "b"
-
-
-def test_an_evaluator_without_a_key_in_a_row_ended_in_an_error() -> None:
-    reader = VerdictReader("e", "m")
-    assert reader.read({"row_id": "a", "error.e": {"type": "ValueError"}}).word == "error"
-    assert reader.read(row("a", "e", {"m": 0.5})).word == "scored"
-    assert reader.read(row("a", "e", {"m_result": "not applicable"})).word == "not_applicable"

@@ -1,5 +1,6 @@
 """From rows to metrics: what is counted, averaged, and left out; over all rows and by group."""
 
+import json
 import math
 import random
 import threading
@@ -12,11 +13,21 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.json import encode
 from tests.pipeline_parts import fail, metrics_of, run
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, Row
-from tunecheck.pipeline import Aggregator, RowState, RowsView, VerdictReader, _results as results, bind_evaluator
+from tunecheck import ConfigurationError, DataError, Row
+from tunecheck.pipeline import (
+    Aggregator,
+    ResultsWriter,
+    RowState,
+    RowsView,
+    VerdictReader,
+    _results as results,
+    bind_evaluator,
+    read_failures,
+)
 from tunecheck.pipeline._results import ExactSum
 from tunecheck.plugins import Failure
 
@@ -47,15 +58,119 @@ def test_of_several_results_the_declared_one_counts_before_all(tmp_path: Path) -
     assert metrics_of(result)["e.binary_aggregate"] == 1
 
 
-@pytest.mark.parametrize(
-    ("said", "threshold"),
-    [(0.5, 0.5), (3, 3), (None, None), ("high", None), (True, None), (math.nan, None), ([1], None)],
-)
-def test_only_a_number_is_a_verdict_s_threshold(said: Any, threshold: float | None) -> None:
-    row = {"outputs.e.m": 1, "outputs.e.m_result": "fail", "outputs.e.m_threshold": said}
-    verdict = VerdictReader("e", "m").read(row)
-    assert verdict.threshold == threshold
-    assert [fault.code for fault in verdict.faults] == ["own" if threshold is None else "below_threshold"]
+@cases("pipeline")
+def test_a_verdict_is_read_from_these_keys(metric: str | None, row: dict[str, Any], verdict: dict[str, Any]) -> None:
+    found = VerdictReader("e", metric).read(row)
+    assert json.loads(encode(found)) == verdict
+    assert VerdictReader("e", metric).word(row) == verdict["word"]
+
+
+def test_a_row_without_a_result_has_the_outcome_that_the_caller_gives() -> None:
+    reader = VerdictReader("e", "m")
+    assert reader.read({"outputs.e.m": 1}, "not_applicable").word == "not_applicable"
+    assert reader.read({"outputs.e.m_result": "fail", "outputs.e.m_threshold": math.nan}, "scored").threshold is None
+
+
+@cases("pipeline")
+def test_the_failed_rows_of_a_run_make_these_groups(
+    rows: list[dict[str, Any]], failures: dict[str, Any], errors: list[str]
+) -> None:
+    found = read_failures(rows, {"e": "m", "f": "m"})
+    assert json.loads(encode(found)) == failures
+    assert [group.title for group in found.error_groups] == errors
+    assert found.target_errors == {
+        each["example"]: each["words"] for each in failures["errors"].get("target", {}).values()
+    }
+
+
+def test_a_view_reads_rows_by_their_place_and_by_their_index(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f'{{"n":{n},"x":"{"a" * n}"}}\n' for n in range(6)), "utf-8")
+    view = RowsView(path, indices=[0, 2, 4, 6, 8, 10])
+    assert (len(view), [row["n"] for row in view], view[-1]["n"]) == (6, [0, 1, 2, 3, 4, 5], 5)
+    assert [row["n"] for row in view[1:3]] == [1, 2]
+    some = view.only([4, 10])
+    assert (len(some), [row["n"] for row in some], some[1]["n"], some.only([8])[0]["n"]) == (2, [2, 5], 5, 4)
+    assert repr(some) == f"RowsView({str(path)!r}, 2 rows)"
+    assert [row["n"] for row in RowsView(path).only([1, 3]).read(["n"])] == [1, 3]
+    assert (type(view.loaded()), some.loaded()) == (list, [{"n": 2, "x": "aa"}, {"n": 5, "x": "aaaaa"}])
+
+
+@pytest.mark.parametrize(("rows", "in_memory", "a_row"), [(5, 64 << 20, 4_096), (6, 50, 16)])
+def test_a_view_that_does_not_fit_in_memory_stays_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, in_memory: int, a_row: int
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"n":1,"x":"a"}\n' * 5 + '{"n":1,"x":"aaaa"}\n', "utf-8")
+    for name, limit in (("ROWS_IN_MEMORY", rows), ("BYTES_IN_MEMORY", in_memory), ("LONG_ROW", a_row)):
+        monkeypatch.setattr(f"tunecheck.pipeline._finished_rows.{name}", limit)
+    view = RowsView(path)
+    assert view.loaded() is view
+    for name, limit in (("ROWS_IN_MEMORY", 6), ("LONG_ROW", 17)):
+        monkeypatch.setattr(f"tunecheck.pipeline._finished_rows.{name}", limit)
+    assert len(view.loaded()) == 6 and view.loaded() is not view
+
+
+@pytest.mark.parametrize(("line", "problem"), [("[1]", "not a JSON object"), ('{"a', None)])
+def test_a_damaged_row_is_named_with_its_file_and_line(tmp_path: Path, line: str, problem: str | None) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"n":1}}\n{line}\n', "utf-8")
+    for read in (lambda: RowsView(path)[1], lambda: list(RowsView(path)), lambda: RowsView(path).only([1])[0]):
+        with pytest.raises(DataError) as raised:
+            read()
+        said = str(raised.value)
+        assert said.startswith(f"{path}: line 2 is damaged (") and said.endswith("): restore the file from a backup")
+        assert problem is None or problem in said
+
+
+def test_rows_are_written_in_the_order_of_the_data(tmp_path: Path) -> None:
+    writer = ResultsWriter(tmp_path / "rows.jsonl")
+    for index in (4, 1, 2):
+        assert writer.write(index, {"row_id": f"r{index}", "b" if index == 1 else "a": index}) is None
+    assert writer.columns == ["row_id", "b", "a"]
+    view = writer.finish()
+    assert list(view) == [{"row_id": "r1", "b": 1}, {"row_id": "r2", "a": 2}, {"row_id": "r4", "a": 4}]
+    assert (view.indices, view.only([2])[0]["row_id"], len(view)) == ([1, 2, 4], "r2", 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_values_without_a_json_form_are_left_out_of_their_row(tmp_path: Path) -> None:
+    writer, row = ResultsWriter(tmp_path / "rows.jsonl"), {"row_id": "a", "x": object(), "y": 1, "z": 1j}
+    has = "a value of type {} has no JSON form: convert it to a text, number, list or dict"
+    said = f"values left out of the results: x: $: {has.format('object')}; z: $: {has.format('complex')}"
+    assert writer.write(0, row) == Failure("TypeError", said)  # type: ignore[arg-type]
+    (written,) = writer.finish()
+    error = {"type": "TypeError", "message": said}
+    assert written == {"row_id": "a", "x": None, "y": 1, "z": None, "error.results": error}
+    writer = ResultsWriter(tmp_path / "more.jsonl")
+    writer.abandon()
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_a_result_row_has_these_keys_in_this_order(tmp_path: Path) -> None:
+    def target(question: str) -> dict[str, Any]:
+        return {"response": f"{question}?", "n": 1}
+
+    def judge(response: str) -> dict[str, Any]:
+        return {"m": 0.0, "m_result": "fail", "m_properties": {"faults": [{"code": "refusal", "turn": 2}]}}
+
+    data = [{"id": "a", "question": "Who", "ground_truth": "Me"}]
+    evaluators: dict[str, Any] = {"broken": lambda response: 1 / 0, "judge": judge}
+    (row,) = run(tmp_path, data, target=target, evaluators=evaluators)["rows"]  # type: ignore[call-overload]
+    assert [*row.items()] == [
+        ("row_id", "a"),
+        ("row_fingerprint", ANY),
+        ("row_kind", "answer"),
+        ("cause", "refusal"),
+        ("cause_evidence", {"turn": 2}),
+        *((f"inputs.{key}", value) for key, value in data[0].items()),
+        ("outputs.response", "Who?"),
+        ("outputs.n", 1),
+        ("outputs.judge.m", 0.0),
+        ("outputs.judge.m_result", "fail"),
+        ("outputs.judge.m_properties", {"faults": [{"code": "refusal", "turn": 2}]}),
+        ("error.broken", {"type": "ZeroDivisionError", "message": "division by zero", "place": ANY}),
+    ]
 
 
 def state(index: int, output: Any, *, kind: str | None = None, **values: Any) -> RowState:

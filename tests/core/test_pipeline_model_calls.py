@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.fault_server import HANG, FaultServer, Step, answer
 from tests.pipeline_parts import column, journal_of, metrics_of, only_run, records, run, strict_json
+from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, ReplyError, RunError, RunInterruptedError, StopRunError
 from tunecheck.endpoints import (
@@ -26,8 +27,8 @@ from tunecheck.endpoints import (
     Usage,
     load_endpoint,
 )
-from tunecheck.pipeline import Budget, CachedResults, Journal, JournalReader, RunCalls, Spending, cost_of
-from tunecheck.pipeline._costs import usage_with_estimates
+from tunecheck.pipeline import Budget, CachedResults, Journal, JournalReader, RunCalls, Spending, cost_of, cost_text
+from tunecheck.pipeline._costs import cost_with_estimates, expected_usage, usage_with_estimates
 from tunecheck.pipeline._model_calls import call_key
 from tunecheck.plugins import JSON, CallsMade
 
@@ -443,26 +444,55 @@ async def test_calls_side_by_side_exceed_a_budget_by_less_than_they_cost(seed: i
     assert 0.04 <= budget.spent <= 0.05 + sum(sorted(costs)[-8:]) / 2
 
 
-def spent(*calls: tuple[Usage, float | None, str | None]) -> dict[str, object]:
+@cases("pipeline")
+def test_calls_have_this_entry_and_this_text_of_their_cost(
+    calls: list[Any], entry: dict[str, JSON], text: str | None
+) -> None:
     spending = Spending()
-    for call in calls:
-        spending.count_calls(*call)
-    return dict(spending.summary())
+    for tokens, cost, currency, *number in calls:
+        spending.count_calls(Usage(*tokens), cost, currency, *number)
+    assert (spending.summary(), cost_text(entry)) == (entry, text)
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        [],
-        [(Usage(1, 1), None, None)],
-        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), None, "EUR")],
-        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), 0.1, "USD")],
-    ],
-    ids=["no calls", "no price", "one without a price", "two currencies"],
-)
-def test_a_cost_of_which_a_part_is_unknown_is_unknown(calls: list[tuple[Usage, float | None, str | None]]) -> None:
-    found = spent(*calls)
-    assert (found["cost"], found["currency"]) == (None, None)
+@cases("pipeline")
+def test_a_call_costs_what_its_tokens_and_its_price_say(usage: list[int], price: list[Any], cost: float) -> None:
+    assert cost_of(Usage(*usage), Price(*price)) == pytest.approx(cost)
+
+
+def test_what_is_not_counted_costs_by_the_characters_else_as_a_usual_call() -> None:
+    price = Price(1e6, 1e9, cached_input_per_million=0.0)
+    assert cost_with_estimates(Usage(), price) == 1_000 + 500_000
+    assert cost_with_estimates(Usage(None, 3, 400), price) == 600 + 3_000
+    assert cost_with_estimates(Usage(5), price, Usage(7, 2)) == 5 + 2_000
+    assert [expected_usage(401, *more) for more in ((None,), (600,), (90,), (None, 9), (2, 9))] == [
+        Usage(101, 500), Usage(101, 500), Usage(101, 90), Usage(101, 3), Usage(101, 2)
+    ]  # fmt: skip
+    assert usage_with_estimates(CallsMade(1, asked=5, answered=9)) == Usage(2, 3)
+
+
+def test_attempts_beyond_the_budget_stop_the_run() -> None:
+    budget = Budget(0.001)
+    for cost in (0.0004, None, 0.0006):
+        budget.add_cost(cost)
+        budget.check()
+    budget.add_cost(0.0005)
+    said = "--max-cost 0.001: 0.0015 is spent, and retries of unanswered calls may exceed the limit: raise --max-cost"
+    with pytest.raises(StopRunError, match=f"^{said}$"):
+        budget.check()
+
+
+async def test_earlier_calls_correct_what_the_next_one_reserves() -> None:
+    budget = Budget(10.0)
+    found = []
+    for name, expected, cost in (("a", 1.0, 2.0), ("a", 1.0, 0.5), ("a", 2.0, None), ("b", 1.0, 0.1), ("b", 0.0, None)):
+        async with budget.reserve(name, expected) as reservation:
+            found.append(reservation.amount)
+            reservation.add_cost(cost)
+    # a: (1, 2), then (1.9, 3.8), then (2.71, 3.92); b: (1, 1), then (1.9, 1.0)
+    assert found == pytest.approx([1, 2, 2 * 3.92 / 2.71, 1, 1 / 1.9])
+    with pytest.raises(StopRunError, match=r"^--max-cost 10: 0 is spent, and the next call may cost 20: raise --max"):
+        async with budget.reserve("c", 20.0):
+            pass
 
 
 def test_cached_input_costs_what_its_own_price_says() -> None:
