@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from msgspec.json import encode
-from tests.pipeline_parts import fail, metrics_of, run
+from tests.pipeline_parts import fail, metrics_of, rows_of, run
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, DataError, Row
@@ -156,7 +156,7 @@ def test_a_result_row_has_these_keys_in_this_order(tmp_path: Path) -> None:
 
     data = [{"id": "a", "question": "Who", "ground_truth": "Me"}]
     evaluators: dict[str, Any] = {"broken": lambda response: 1 / 0, "judge": judge}
-    (row,) = run(tmp_path, data, target=target, evaluators=evaluators)["rows"]  # type: ignore[call-overload]
+    (row,) = rows_of(run(tmp_path, data, target=target, evaluators=evaluators))
     assert [*row.items()] == [
         ("row_id", "a"),
         ("row_fingerprint", ANY),
