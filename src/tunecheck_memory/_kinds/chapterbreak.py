@@ -101,8 +101,8 @@ class _Passage(msgspec.Struct, frozen=True):
     others: list[str]
     split: str | None = None
 
-    def options(self, random: Random, where: str) -> tuple[str, list[str]]:
-        """Return the true beginning, and the wrong ones that are drawn; `where` is the passage's place for errors.
+    def wrong_options(self, random: Random, where: str) -> list[str]:
+        """Return the wrong beginnings that are drawn for a question; `where` is the passage's place for errors.
 
         Raises:
             DataError: There are too few wrong beginnings.
@@ -113,7 +113,7 @@ class _Passage(msgspec.Struct, frozen=True):
         if len(wrong) < count:
             needs = f"a question needs {count} wrong options (beginnings of other chapters)"
             raise DataError(f"{where}: {needs}, but there are only {len(wrong)}; add entries to `others`")
-        return self.next, random.sample(wrong, count)
+        return random.sample(wrong, count)
 
 
 def _tail(text: str) -> str:
@@ -174,9 +174,9 @@ class ChapterBreak(Kind):
 
         `where` is the passage's place for errors.
         """
-        true, options = passage.options(making.random(self.title, example), where)
+        options = passage.wrong_options(making.random(self.title, example), where)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
-        options.insert(answer, true)
+        options.insert(answer, passage.next)
 
         pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
         statements = [
