@@ -330,7 +330,7 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
 
     # Few brackets cannot nest deeply. Only other values are walked, because brackets inside texts count here, too.
     brackets = text.count("{", position, end) + text.count("[", position, end)
-    if brackets > max_depth and _is_deeper(value, max_depth):
+    if brackets > max_depth and is_deeper(value, max_depth):
         raise UnreadableError(f"the JSON is nested deeper than {max_depth} levels")
     return value, end
 
@@ -441,7 +441,7 @@ def levels(value: JSON) -> Iterator[list[JSON]]:
         level = inner
 
 
-def _is_deeper(value: JSON, most: int) -> bool:
+def is_deeper(value: JSON, most: int) -> bool:
     """Return whether lists and objects are nested in the value more than `most` levels deep."""
     # Level `most` has the values inside `most` lists or objects; it is missing if the nesting ends before.
     return any(isinstance(item, (dict, list)) for item in next(islice(levels(value), most, None), ()))

@@ -218,7 +218,7 @@ class CallCollector(msgspec.Struct, eq=False):
         `multi_tool_use.parallel`, with the argument `{"tool_uses": [{"recipient_name": "functions.f", …}]}`.
 
         Raises:
-            UnreadableError: the call has no name, or its arguments cannot be read.
+            UnreadableError: the call has no name, its arguments cannot be read, or there are more than 1,000 calls.
         """
         # The format is set before the call is checked, so that a problem has it, too.
         self.format = self.format or wire_format

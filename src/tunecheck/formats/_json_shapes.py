@@ -592,7 +592,7 @@ def take_named(value: object, collector: CallCollector) -> None:
     The list may stand under `tool_calls`, and an object may be encoded as JSON text.
 
     Raises:
-        UnreadableError: the value is neither, or an object defines a tool.
+        UnreadableError: the value is neither, an object defines a tool, or a call has no name or unreadable arguments.
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]

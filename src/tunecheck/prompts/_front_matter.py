@@ -21,6 +21,7 @@ from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, ValuePath, loads, map_texts, object_or_empty, plain
 from tunecheck._messages import did_you_mean, suggest_names
 from tunecheck._yaml import parse_document
+from tunecheck.calls._model import MAX_DEPTH, is_deeper
 from tunecheck.endpoints._base import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, insert_env
 
@@ -242,11 +243,17 @@ def file_value(name: str, path: ValuePath, front: Front) -> JSON:
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value
-        # Without secrets, the redactor only checks the depth, as it later does with secrets.
-        return plain(Redactor().answer(loads(content))) if suffix == ".json" else decode_text(content)
+        return not_too_deep(plain(loads(content))) if suffix == ".json" else decode_text(content)
     except (ValueError, TypeError, ConfigurationError) as error:
         file = "" if name in str(error) else f"the file {name!r}: "
         raise front.error(path, f"{file}{error}") from None
+
+
+def not_too_deep(value: JSON) -> JSON:
+    """Return the value; raise ValueError if it is nested too deeply to be searched for secrets."""
+    if is_deeper(value, MAX_DEPTH + 1):
+        raise ValueError(f"lists and objects are nested more than {MAX_DEPTH} levels deep: flatten them")
+    return value
 
 
 def decode_text(content: bytes) -> str:

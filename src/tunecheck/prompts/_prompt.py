@@ -20,7 +20,7 @@ from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor, trace
-from tunecheck.prompts._front_matter import Front, read_referenced
+from tunecheck.prompts._front_matter import Front, not_too_deep, read_referenced
 
 if TYPE_CHECKING:
     from tunecheck.prompts._template import Inserted, Template
@@ -251,7 +251,7 @@ def digest(
 
     for item in inputs.values():
         try:
-            default = secrets.answer(item.default)
+            default = secrets.answer(not_too_deep(item.default))
         except ValueError as error:
             raise file.front.error(("inputs", item.name), str(error)) from None
 

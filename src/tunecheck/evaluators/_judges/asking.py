@@ -317,7 +317,9 @@ class Combined(msgspec.Struct, frozen=True):
     """The combined result of several judgements.
 
     `score` is None if there is nothing to judge. `typical` is the judgement that supplies the reason. `spread` is the
-    population standard deviation for a mean, or the share of votes against the majority. `votes` counts the scores."""
+    population standard deviation for a mean, or the share of votes against the majority; None for one judgement or
+    without a score. `votes` counts the scores of a majority as they were written; otherwise it is None.
+    """
 
     score: float | None
     typical: Judgement
