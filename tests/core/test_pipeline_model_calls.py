@@ -10,10 +10,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from tests.fault_server import HANG, FaultServer, Step, answer
-from tests.pipeline_parts import column, journal_of, metrics_of, only_run, records, run, strict_json
+from tests.pipeline_parts import column, journal_of, metrics_of, only_run, records, run, strict_json, strict_lines
 from tests.tables import cases
 
 from tunecheck import ConfigurationError, EndpointError, ReplyError, RunError, RunInterruptedError, StopRunError
@@ -135,10 +136,16 @@ def test_samples_of_one_question_are_calls_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_call_is_in_the_journal_before_the_verdict(tmp_path: Path) -> None:
-    result = judged(tmp_path, Judge(Model()), rows("a"))
+    result = judged(tmp_path, Judge(Model(price=CHEAP)), rows("a"))
     assert [record["k"] for record in journal_of(result)] == ["journal", "call", "verdicts"]
-    (call,) = records(result, "call")
-    assert (call["e"], call["out"]["text"]) == ("judge", "1")
+    out = {
+        "response": "1", "text": "1", "tool_calls": None, "usage": {"input_tokens": 100, "output_tokens": 10},
+        "latency_ms": None, "finish_reason": None, "request_id": None, "simulated": False,
+    }  # fmt: skip
+    own = {"k": "call", "e": "judge", "h": ANY, "cost": 0.0002, "cur": "USD", "out": out, "i": 0, "c": ANY}
+    assert records(result, "call") == [own]
+    second = judged(tmp_path, Judge(Model(price=CHEAP), version=2), rows("a"), reuse=result.run_dir)
+    assert records(second, "call") == [own | {"e": None, "cost": None, "cur": None}], "the first run paid for it"
 
 
 def test_calls_are_counted_by_evaluator(tmp_path: Path) -> None:
@@ -379,6 +386,8 @@ def test_a_simulated_judges_run_is_simulated(tmp_path: Path) -> None:
             return Completion(text="1", simulated=True)
 
     assert judged(tmp_path, Judge(Pretending()), rows("a")).simulated
+    result = asked(tmp_path, Pretending(price=CHEAP), ["a"])
+    assert (result.simulated, result.usage) == (True, {}), "no model was asked"
 
 
 def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
@@ -426,6 +435,37 @@ async def test_a_call_that_is_made_again_after_an_interruption_counts_once(tmp_p
                     told(CallsMade(2, 300, 100, masked=1))
     used: dict[str, JSON] = calls.usage()["target"]  # type: ignore[assignment]
     assert (used["calls"], used["input_tokens"], used["output_tokens"], calls.masked) == (6, 900, 300, 3)
+
+
+async def test_tasks_share_their_answers_and_each_call_is_paid_for_once(tmp_path: Path) -> None:
+    class Tasks:
+        def __init__(self) -> None:
+            self.answers: dict[str, dict[str, JSON]] = {}
+            self.settled: list[tuple[str, Any]] = []
+
+        async def answer(self, key: str) -> dict[str, JSON] | None:
+            return self.answers.get(key)
+
+        async def settle(self, key: str, answer: dict[str, JSON] | None) -> None:
+            self.settled.append((key, answer and answer["text"]))
+
+    model, tasks = Uncounting(price=CHEAP, failing={"bb": EndpointError("busy")}), Tasks()
+    requests = [ChatRequest([{"role": "user", "content": text}]) for text in ("a", "bb", "ccc")]
+    keys = [call_key(model, request, 0) for request in requests]
+    tasks.answers[keys[2]] = {"text": "7", "masked": True, "simulated": True}
+    with closing(Journal(tmp_path / "journal.jsonl")) as journal:
+        calls = RunCalls("run", journal, CachedResults(), Budget(None), tasks)
+        assert [(await calls.complete("judge", model, requests[0], 0)).text for _ in range(2)] == ["1", "1"]
+        with pytest.raises(EndpointError, match="busy"):
+            await calls.complete("judge", model, requests[1], 0)
+        assert (calls.simulated, (await calls.complete("judge", model, requests[2], 0)).text) == (False, "7")
+    assert (model.asked, tasks.settled) == (["a", "bb"], [(keys[0], "1"), (keys[1], None)])
+    assert (calls.simulated, calls.masked, calls.budget.spent) == (True, 1, pytest.approx(39e-6))
+    # 36 characters of JSON are 9 tokens at 1 a million, the answer `["1",null]` is 3 at 10 a million.
+    entry = {"calls": 1, "input_tokens": 0, "output_tokens": 0, "uncounted_calls": 1, "cost": None, "currency": "USD"}
+    assert calls.usage() == {"judge": {**entry, "counted_cost": 0.0, "estimated_cost": pytest.approx(39e-6)}}
+    paid = [(record["h"], record.get("e")) for record in strict_lines(tmp_path / "journal.jsonl")[1:]]
+    assert paid == [(keys[0], "judge"), (keys[2], None)]
 
 
 @pytest.mark.parametrize("seed", range(10))
