@@ -238,10 +238,8 @@ def _show(pages: Sequence[RunPage]) -> None:
 
 def _warn(page: RunPage) -> None:
     """Print on standard error what a quiet run must not hide: simulated answers, an early stop, and gates not met."""
-    if page.result.simulated:
-        print(views.SIMULATED, file=sys.stderr)
-    if page.stopped:
-        print(clean(page.stopped, 400), file=sys.stderr)
+    for notice in page.notices:
+        print(clean(notice, 400), file=sys.stderr)
     for outcome in page.gates:
         if not outcome.met:
             print(f"gate {outcome.end}: {clean(outcome.told, 800)}", file=sys.stderr)

@@ -108,9 +108,10 @@ class RunPage(msgspec.Struct, frozen=True):
         return plural(self.result.row_count, results.unit_of(self.result.metrics))
 
     @property
-    def stopped(self) -> str:
-        """Text on the decision of a run that stopped early."""
-        return stopped_text(self.result.decision)
+    def notices(self) -> list[str]:
+        """Notices that every output shows: simulated answers, and the decision of a run that stopped early."""
+        simulated = views.SIMULATED if self.result.simulated else ""
+        return [*filter(None, [simulated, stopped_text(self.result.decision)])]
 
 
 def run_view(page: RunPage) -> views.View:
@@ -438,22 +439,19 @@ def _checks(page: RunPage) -> Iterator[views.Check]:
     """Yield a check for each gate. An undecided gate is an error, or skipped if it counts as passed.
 
     Without gates, yield one check for the error rate, which fails if every row has an error. The text of each check
-    begins with a notice if the answers are simulated or the run stopped early.
+    begins with the page's notices.
     """
-    notices = [views.SIMULATED] if page.result.simulated else []
-    notices += [page.stopped] if page.stopped else []
-
     for outcome in page.gates:
         problem: views.CheckEnd | None = None if outcome.met else "failure"
         if outcome.undecided:
             problem = "skipped" if page.options.undecided == "pass" else "error"
 
-        yield views.Check("tunecheck.gates", outcome.gate, "; ".join([*notices, outcome.told]), problem)
+        yield views.Check("tunecheck.gates", outcome.gate, "; ".join([*page.notices, outcome.told]), problem)
 
     if not page.gates:
         problem = "failure" if 0 < page.result.row_count == page.result.failed_row_count else None
         text = f"{page.result.failed_row_count:,} of {page.rows_text} with an error"
-        yield views.Check("tunecheck.errors", "error rate", "; ".join([*notices, text]), problem)
+        yield views.Check("tunecheck.errors", "error rate", "; ".join([*page.notices, text]), problem)
 
 
 # -- the main table
