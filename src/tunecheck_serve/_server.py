@@ -91,7 +91,7 @@ def chat_question(body: bytes) -> Asked:
     if asked.get("n") not in (None, 1):
         raise BadRequestError(f"`n` must be 1, not {asked['n']!r:.60}: this server returns one choice per request")
     if asked.get("stream") is True:
-        raise BadRequestError("this server sends no streams: leave out `stream`")
+        raise BadRequestError("streaming is not supported by this server: leave out `stream`")
 
     model = asked.get("model")
     parameters = {name: value for name, value in asked.items() if name not in _NOT_PARAMETERS}
