@@ -452,7 +452,7 @@ class _MlflowUpload(uploads.RunUpload):
         return str(self._client.create_experiment(self._experiment) if found is None else found.experiment_id)
 
     def _find_run(self) -> bool:
-        """Look for a run with this upload's marker, and note its id in the record. Returns whether it was found."""
+        """Look for a run with this upload's marker. Note its id in the record, and return whether it was found."""
         marked = f"tags.`{uploads.MARKER}` = '{self._known.marker}'"
         found = self._call(uploads.FIND, self._client.search_runs, [self._known.experiment_id], marked, max_results=1)
         if found:

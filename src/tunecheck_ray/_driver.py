@@ -530,6 +530,8 @@ class RayDriver(ChunkDriver):
     def _size(self) -> int:
         """Return the number of rows of the next chunk: fewer towards the end, so that all tasks end together.
 
+        It is at least 1 and at most `_MOST_ROWS`.
+
         Example: eight tasks fit, with 16 calls at once each. With 10,000 rows left, a chunk has the fair share of
         10,000 / (8 · 1.5) = 834 rows. With 100 left, the fair share is 9 rows, but a chunk has 18 to use more calls.
         """

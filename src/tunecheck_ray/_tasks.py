@@ -148,7 +148,10 @@ def _run_isolated_chunk(task_input: bytes, task: str, chunk: Chunk) -> Iterator[
 
 
 def _serve_isolated(address: str, task_input: bytes, task: str, chunk: Chunk, connection: Connection) -> None:
-    """Run a chunk in the task's child process, which connects to Ray to use the services."""
+    """Run a chunk in the task's child process, send its portions over the connection, and end the process.
+
+    The process connects to Ray at `address` to use the services.
+    """
     import ray
 
     threading.Thread(target=_end_with_the_task, daemon=True).start()

@@ -410,7 +410,7 @@ async def test_what_is_simulated_says_so_in_a_chat_completion(started: Starter) 
 
 async def test_a_stream_is_refused(recorded: ChatSource, started: Starter) -> None:
     async with client_of(await started(recorded)) as client:
-        with pytest.raises(openai.BadRequestError, match="streaming is not supported by this server: leave out `stream`"):
+        with pytest.raises(openai.BadRequestError, match="streaming is not supported by this server: leave out `str"):
             await client.chat.completions.create(model="m", messages=asking("talk"), stream=True)
 
 

@@ -164,7 +164,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, room=room) if room > before else None
 
     def sentences(self) -> Iterator[str]:
-        """Yield one sentence for each fact, with the refused parameter and its replacement."""
+        """Yield a sentence for each refused parameter, one for the last refused format, and one for a raised limit."""
         for name, value in self.parameters.items():
             shown = name if value is None else f"{name} {str(value).lower()}"
             synonym = self._accepted_name(name, parameters={})

@@ -323,7 +323,7 @@ class Endpoint(UserCalls, ABC):
 
         Raises:
             EndpointError: the call failed after all retries; the subclass names the cause.
-            StopRunError: the run must stop, because every further call would fail in the same way.
+            StopRunError: the run must stop: its budget is spent, or every further call would fail in the same way.
         """
 
     @abstractmethod

@@ -112,7 +112,7 @@ class EndpointTarget(EndpointTargetBase):
             ValueError: tools or parameters have the wrong type, or the mapping names them and they are missing; or the
                 endpoint needs the messages, and they are missing or of the wrong type.
             EndpointError: the call failed after all retries.
-            StopRunError: the run must stop, because every further call would fail in the same way.
+            StopRunError: the run must stop: its budget is spent, or every further call would fail in the same way.
         """
         request = self.request(row, context.idempotency_key())
         completion = await ask(self.endpoint, request)
@@ -358,7 +358,7 @@ async def ask(endpoint: base.Endpoint, request: base.ChatRequest) -> base.Comple
 
     Raises:
         EndpointError: the call failed after all retries.
-        StopRunError: the run must stop, because every further call would fail in the same way.
+        StopRunError: the run must stop: its budget is spent, or every further call would fail in the same way.
     """
     profile = endpoint.profile
     if profile is None:

@@ -372,9 +372,9 @@ class HttpTransport:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context with the certificates of SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE.
+    """Return a TLS context with the certificates of SSL_CERT_FILE, else REQUESTS_CA_BUNDLE, else CURL_CA_BUNDLE.
 
-    If none of these variables is set, the context has the system's certificates.
+    If none of these variables is set, or all are empty, the context has the system's certificates.
 
     Raises:
         ConfigurationError: the certificates cannot be read.
@@ -550,7 +550,7 @@ def _status_name(status: int) -> str:
 
 
 def _error_text(body: JSON, reply: Reply) -> str:
-    """Return the message of an error reply: from its JSON (`body`), the title of a web page, or the whole text."""
+    """Return the message of an error reply: from its JSON (`body`), the title of a web page, or its text."""
     values = _error_values(body, "message", "detail", "error", "title", "error_description")
     message = next((value for value in values if isinstance(value, str)), "")
     if message:

@@ -358,7 +358,7 @@ _REPEAT = "use --repeat, and expect chance differences between runs"
 
 
 def _answers_repeat(answers: Answers) -> Diagnosis:
-    """Check that one question asked twice at temperature 0 gets the same text."""
+    """Check that one question asked twice at temperature 0 gets the same text; else, or without an answer, warn."""
     once, again = answers["primes"], answers["primes again"]
     if once.error or again.error:
         return Diagnosis("warn", f"no answer at temperature 0: {once.refusal or again.refusal}")
@@ -375,7 +375,8 @@ def _answers_repeat(answers: Answers) -> Diagnosis:
 def _streamed_calls_match(answers: Answers) -> Diagnosis:
     """Check that a streamed answer calls the same functions as the answer to the same question without a stream.
 
-    The values of the arguments may differ, but a call must not lose all its arguments in the stream.
+    The values of the arguments may differ, but a call must not lose all its arguments in the stream, and the stream
+    must not be empty. Warn if streams are refused or report no tokens; skip without a call to compare.
     """
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
@@ -410,7 +411,7 @@ def _usage_is_reported(answers: Answers) -> Diagnosis:
 
 
 def _rate_limits_are_known(answers: Answers) -> Diagnosis:
-    """Check that the definition's request limit is no higher than the service's header allows."""
+    """Check that the definition's request limit is no higher than the service's header allows; pass without either."""
     headers = {name.lower(): value for name, value in answers.endpoint.reply_headers().items()}
 
     # OpenAI's header, which other services use, too; without it, the limit is unknown.

@@ -144,8 +144,8 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
 async def _ask_questions(endpoint: Endpoint, definition: Mapping[str, JSON]) -> evidence.Answers:
     """Ask all questions, and find the program that serves the model.
 
-    The questions `untooled` and `call` come first. If `untooled` fails, no others are asked. If `call` fails, no others
-    with tools are asked.
+    The questions `untooled` and `call` come first. If `untooled` fails, no others are asked. If `call` fails, or the
+    endpoint's requests contain no tools, no others with tools are asked. Only chats are asked for a stream.
     """
     if isinstance(endpoint, HttpEndpoint):
         endpoint.fail_fast()
