@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from tests.cli_parts import PageInMemory
 from tests.tables import cases
 
-from tunecheck import BleuScoreEvaluator, EvaluationResult, Run
+from tunecheck import EvaluationResult, Run
 from tunecheck._files import Summary
 from tunecheck.cli import Options
 from tunecheck.cli._evaluate.summary import RunPage, lines_of, run_view
@@ -183,13 +183,6 @@ def test_failed_rows_are_counted_once_under_each_of_these_titles(
     found = read_failures(rows, primaries)
     groups = {**found.faults, **found.errors}.get(stage, {})
     assert {group.title: group.rows for group in groups.values()} == counted
-
-
-def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
-    verdict = BleuScoreEvaluator()(response="Nothing alike", ground_truth="It is booked.")
-    found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
-    assert list(found.faults["bleu"]) == ["below_threshold"]
-    assert found.reasons == {}
 
 
 @given(st.text())

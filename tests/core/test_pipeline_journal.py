@@ -461,6 +461,25 @@ def test_a_run_s_own_journal_comes_before_its_parent_s(tmp_path: Path) -> None:
     cached.close()
 
 
+def test_a_session_knows_what_it_recorded_itself_and_where_it_failed(path: Path) -> None:
+    write(path, 0)
+    since = path.stat().st_size
+    late, wrong = Failure("TimedOutError", "late", "id-1", "timed_out"), Failure("ValueError", "no", place="f.py:3")
+    journal = Journal(path)
+    journal.error(1, "r1", "target", late)
+    journal.error(0, "r0", "e", wrong)
+    journal.close()
+    write(path, 2, 70)
+    found = JournalReader(path, by_row=True, evaluators=frozenset({"e"}), answers=True, since=since)
+    assert [found.failure(1, "target"), found.failure(0, "e")] == [late, wrong]
+    assert found.failure(0, "target") is found.failure(1, "e") is found.failure(1, "f") is None
+    assert [found.is_new(row) for row in (0, 1, 2, 70)] == [False, False, True, True]
+    assert [found.is_new(row, "e") for row in (0, 2)] == [False, True] and not found.is_new(2, "f")
+    assert ([*found.answered()], found.answer_hash(70), found.answer_hash(1)) == ([0, 2, 70], hashed(70), None)
+    assert (recorded(path).failure(0, "e"), recorded(path).is_new(2)) == (None, False), "of an earlier session"
+    assert [*recorded(path, by_row=False).answered()] == []
+
+
 def test_a_run_that_takes_over_nothing_is_quick_to_say_so() -> None:
     cached = CachedResults()
     assert not cached
