@@ -31,12 +31,11 @@ class Shelf(Simulator):
         given: Any = config
         self.notes: dict[str, str] = dict(given.get("notes", {}))
         self.tickets: list[dict[str, JSON]] = [dict(ticket) for ticket in given.get("tickets", [])]
-        self.orders: dict[str, str] = dict(given.get("orders", {}))
         self.next: int = given.get("next", 1)
         self.words = "" if long_context is None else str(long_context["WORDS"])
 
     def state(self) -> dict[str, object]:
-        return {"notes": self.notes, "tickets": self.tickets, "orders": self.orders, "next": self.next}
+        return {"notes": self.notes, "tickets": self.tickets, "next": self.next}
 
     @tool
     def create(self, name: str, text: str = "") -> None:
@@ -64,13 +63,6 @@ class Shelf(Simulator):
         self.tickets.append(ticket)
         self.next += 1
         return dict(ticket)
-
-    @tool
-    def order(self, what: str) -> dict[str, JSON]:
-        """Order something under the next number."""
-        self.orders[str(self.next)] = what
-        self.next += 1
-        return {"order_id": self.next - 1}
 
     @tool
     def login(self, password: str) -> dict[str, bool]:

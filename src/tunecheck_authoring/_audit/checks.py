@@ -16,8 +16,8 @@ simulators, in this order:
 1. the configuration: each simulator with a state has a part, and each part has a simulator
 2. `held_out`, the functions that later turns add, and turns without a message
 3. the judging settings `free_calls` and `ignored_state`: the operations and paths exist
-4. each call: it can be read, its function is on offer in this turn, it fits the schema, it does not overwrite a record
-   of the configuration, it succeeds unless `failing_calls` names it, and its result reports no failure
+4. each call: it can be read, its function is on offer in this turn, it fits the schema, it succeeds unless
+   `failing_calls` names it, and its result reports no failure
 5. each turn: at least one call has an effect
 
 Steps 4 and 5 are repeated for each alternative ground truth. `PROBLEMS` describes all findings.
@@ -304,7 +304,6 @@ PROBLEMS: Final = {
     "judging": "a judging setting has no effect",
     "call_fails": "a ground-truth call has an unexpected outcome",
     "reports_failure": "the result of a ground-truth call reports a failure",
-    "already_there": "the initial configuration already holds an item that a call creates",
     "no_effect": "a turn has no effect",
     **REMARKS,
 }
@@ -549,21 +548,16 @@ class EntryCheck:
             right = as_right(call, self.tools)
             yield from schema_findings(self.name, right, self.tools.get(call.name), turn)
             step = replay.call(call)
-            yield from self._check_call(turn, text, step, replay.start)
+            yield from self._check_call(turn, text, step)
             played.append(TruthCall(turn, text, right, step))
 
-    def _check_call(self, turn: int, text: str, step: episodes.Called, start: object) -> Iterator[Finding]:
-        """Yield the findings about the result and effect of an executed call.
+    def _check_call(self, turn: int, text: str, step: episodes.Called) -> Iterator[Finding]:
+        """Yield a finding if an executed call has the wrong outcome.
 
-        `text` is the call as the row writes it, and `start` the initial state. The call must fail if the row's
-        `failing_calls` lists it, and otherwise succeed.
+        `text` is the call as the row writes it. The call must fail if the row's `failing_calls` lists it, and otherwise
+        succeed and report no failure.
         """
         result = step.result
-        taken = None if result.error else collision(step, start)
-        if taken is not None:
-            reason = f"initial_config already holds {taken}, which this call creates"
-            yield self._finding("already_there", reason, turn, text)
-
         if bool(result.error) != (text in self._failing):
             reason = clean(result.text, 1_000) if result.error else "the call succeeds, but failing_calls lists it"
             yield self._finding("call_fails", reason, turn, text)
@@ -636,41 +630,3 @@ def _function_name(item: JSON) -> str:
         function = item.get("function")
         name = function.get("name") if isinstance(function, dict) else item.get("name")
     return name if isinstance(name, str) else refuse(f"a function of the row has no `name`: {str(item)[:60]}")
-
-
-def collision(step: episodes.Called, start: object) -> str | None:
-    """Return the place in the initial state where a call put a new item over an existing one, or None.
-
-    An item is new if its key is in the call's answer but not among its arguments: an id that the service chose. A
-    row with such a call has a mistake in its configuration. For example, `place_order(…)` answers `{"order_id": 7}`
-    and replaces `orders[7]`, because the configuration holds order 7 but starts its counter below it.
-    """
-    argument_values = {str(value) for value in episodes.leaves(step.call.arguments)}
-    answered = [value for value in episodes.leaves(step.result.value) if isinstance(value, (str, int))]
-    chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *argument_values}
-
-    for change in step.changes:
-        for depth, part in enumerate(change.path):
-            place = change.path[: depth + 1]
-            # In an object, the key of the item is a part of the path.
-            is_new_key = str(part) in chosen and isinstance(_value_at(start, place[:-1]), dict)
-            if is_new_key and change.before is not episodes.ABSENT and _value_at(start, place) is not None:
-                return episodes.path_text(place)
-
-        # In a list, the key of the item is its field `id`.
-        others, added = _value_at(start, change.path[:-1]), change.after
-        if change.before is episodes.ABSENT and isinstance(others, list) and isinstance(added, dict):
-            ids = [other.get("id") if isinstance(other, dict) else None for other in others]
-            if added.get("id") is not None and added["id"] in ids:
-                return episodes.path_text((*change.path[:-1], ids.index(added["id"])))
-    return None
-
-
-def _value_at(value: object, path: episodes.Path) -> object:
-    """Return the value at a path, or None if the path does not exist."""
-    for step in path:
-        if isinstance(value, list):
-            value = value[step] if isinstance(step, int) and step < len(value) else None
-        else:
-            value = value.get(step) if isinstance(value, dict) else None
-    return value
