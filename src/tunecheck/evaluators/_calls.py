@@ -87,17 +87,10 @@ class CallComparison:
         return self._faults(argument_faults(self.match))
 
     def _faults(self, of_arguments: Iterable[Fault]) -> list[Fault]:
-        """Return the fault that prevents a comparison, else the faults of the calls and these faults of arguments.
+        """Return the faults that prevent a comparison, else the faults of the calls and these faults of arguments.
 
-        With `validate_schema`, the faults of schemas follow.
-        """
-        of_schemas = schema_faults(self.match) if self.policy.validate_schema else ()
-        return self._faults_without_match() or [*call_faults(self.match, self.policy), *of_arguments, *of_schemas]
-
-    def _faults_without_match(self) -> list[Fault]:
-        """Return the faults of a row whose calls cannot be compared; an empty list for other rows.
-
-        Calls cannot be compared if only one side has a call, or if the response's call is unreadable.
+        Calls cannot be compared if only one side has a call, or if the response's call is unreadable. With
+        `validate_schema`, the faults of schemas follow those of arguments.
         """
         # An unreadable call is the fault itself: its differences are unknown.
         if self.response.problem is not None:
@@ -116,7 +109,9 @@ class CallComparison:
                 Fault(code="answered_instead_of_calling", call=call.name, expected=call.arguments, any_of=any_of)
                 for call in self.ground_truth.calls
             ]
-        return []
+
+        of_schemas = schema_faults(self.match) if self.policy.validate_schema else ()
+        return [*call_faults(self.match, self.policy), *of_arguments, *of_schemas]
 
 
 def compare_calls(

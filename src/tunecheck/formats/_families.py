@@ -84,13 +84,13 @@ def _convert_part(kind: type, value: Any) -> object:  # noqa: ANN401 - from a TO
 
 
 def server_parsers(name: str, text: str) -> ServerParsers | None:
-    """Return the servers' parsers for a text in this family's format, or None if none is known."""
-    return next((parsers for parsers in _parsers_of(name) if re.search(parsers.when, text)), None)
+    """Return the servers' parsers for a text in this family's format.
 
-
-def _parsers_of(name: str) -> tuple[ServerParsers, ...]:
-    """Return the servers' parsers for this family; empty if none is known, or if there is no such family."""
-    return msgspec.convert(_table()["families"].get(name, {}).get("servers", ()), tuple[ServerParsers, ...])
+    Return None if none is known, or if there is no such family.
+    """
+    servers = _table()["families"].get(name, {}).get("servers", ())
+    known = msgspec.convert(servers, tuple[ServerParsers, ...])
+    return next((parsers for parsers in known if re.search(parsers.when, text)), None)
 
 
 def __getattr__(name: str) -> Profile:

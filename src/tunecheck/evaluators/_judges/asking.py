@@ -214,10 +214,13 @@ class JudgeClient:
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
         """Set the parameters of requests. They contain the form's `response_format` if the endpoint supports it."""
+        from tunecheck.endpoints._chat import ChatEndpoint
+
         self._endpoint = endpoint
         self._form = form
         self.parameters = dict(parameters)
-        if FORMAT not in parameters and form.format is not None and takes_format(endpoint):
+        # Only the chat completions protocol has `response_format`.
+        if FORMAT not in parameters and form.format is not None and isinstance(endpoint, ChatEndpoint):
             self.parameters[FORMAT] = form.format
 
     async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
@@ -301,13 +304,6 @@ def _reply_texts(completion: Completion) -> Iterator[str]:
     for call in completion.tool_calls:
         function = call.get("function")
         yield text_or_json(function.get("arguments") if isinstance(function, dict) else None)
-
-
-def takes_format(endpoint: Endpoint) -> bool:
-    """Return True if the endpoint uses the chat completions protocol, which has `response_format`."""
-    from tunecheck.endpoints._chat import ChatEndpoint
-
-    return isinstance(endpoint, ChatEndpoint)
 
 
 # -- several judgements of one row made one
