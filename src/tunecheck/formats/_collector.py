@@ -100,7 +100,7 @@ class CallCollector(msgspec.Struct, eq=False):
     spans: the positions of calls in the text.
     format: the format of the first call.
     ambiguous: a call has a shape that data may have, too.
-    call_start: the start of the last call, even if it cannot be read.
+    call_start: the start of the last call after a mark or inside other text, even if it cannot be read.
     open_thought: reasoning without a closing mark.
     """
 

@@ -57,7 +57,7 @@ class TaggedCalls(HeadedCalls, frozen=True, kw_only=True, tag="tagged", tag_fiel
         framed: one line break on each side of a value is not part of the value.
         escaped: unescape values that are valid XML text.
         guessed: a parameter of a known tool without a type is JSON if it can be, else text.
-        lone: a key without a value, which is skipped and reported.
+        lone: a key without a value, which is an error; the call is added without it.
     """
 
     last: re.Pattern[str]

@@ -148,10 +148,13 @@ class PromptInput(msgspec.Struct, frozen=True):
 class Prompt:
     """The content of a `.prompty` file.
 
-    `inputs`: inputs by name, in the file's order, then inputs that only the template names. `outputs`: the JSON schema
-    of each declared property. `parameters`: the parameters of a request besides the messages. `written_parameters`:
-    the same with unresolved references to the environment; `secrets` masks their values. `notes`: remarks for the user.
-    `extra`: the checked `judge:` section. `digest`: a hash, equal for prompts that render equally.
+    inputs: inputs by name, in the file's order, then inputs that only the sample or the template names.
+    outputs: the JSON schema of each declared property.
+    parameters: the parameters of a request besides the messages.
+    written_parameters: the same with unresolved references to the environment; `secrets` masks their values.
+    notes: remarks for the user.
+    extra: the checked `judge:` section, and `samples` if a prompt with `response: all` asks for `n` replies.
+    digest: a hash of everything that decides what the prompt renders.
 
     `model_definition()` returns the model configuration as a definition for `tunecheck.endpoints.load_endpoint`, or
     None if the prompt has no configuration. References to the environment stay unresolved. It raises PromptError if the

@@ -61,6 +61,8 @@ class _Configuration(Written, frozen=True, kw_only=True):
 
 
 class _AzureConfiguration(_Configuration, frozen=True, kw_only=True):
+    """The keys of Azure AI Evaluation's `AzureOpenAIModelConfiguration`."""
+
     type: Literal["azure_openai"] = "azure_openai"
     azure_endpoint: Name
     azure_deployment: Name
@@ -69,6 +71,8 @@ class _AzureConfiguration(_Configuration, frozen=True, kw_only=True):
 
 
 class _OpenAIConfiguration(_Configuration, frozen=True, kw_only=True):
+    """The keys of Azure AI Evaluation's `OpenAIModelConfiguration`."""
+
     type: Literal["openai"] = "openai"
     model: Name
     base_url: str | None = None
