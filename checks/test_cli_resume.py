@@ -207,7 +207,7 @@ def test_how_many_answers_and_verdicts_are_reused_is_said(slow: Path) -> None:
     assert "nothing reused" in " ".join(said.out.split())
 
 
-def test_a_run_from_python_is_scored_and_its_reuse_needs_a_source_of_answers(slow: Path) -> None:
+def test_a_run_from_python_is_scored_and_neither_it_nor_the_score_is_reused(slow: Path) -> None:
     from tunecheck import evaluate
 
     run = evaluate(data=rows(2), target=lambda: "hello", evaluators={"mine": lambda response: 1}).run_dir.name
@@ -215,11 +215,11 @@ def test_a_run_from_python_is_scored_and_its_reuse_needs_a_source_of_answers(slo
     said = inside(slow, "score", run, "--evaluators", "bleu", *mapping, "--json")
     assert said.code == 0
     assert said.json()["metrics"]["bleu.scored_count"] == 1
-    for more in ((), ("--dataset", "small.jsonl")):
-        unclear = inside(slow, "evaluate", "--reuse", run, *more)
-        assert unclear.code == 2
-        advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run}`"
-        assert f"was started in Python, so it records no options: {advice}" in unclear.err
+    for reused in (run, said.json()["run"]):
+        refused = inside(slow, "evaluate", "--reuse", reused)
+        assert refused.code == 2
+        advice = f"judge its answers with `tunecheck score {reused}`"
+        assert f"run {reused} was started in Python or by `score`: {advice}" in refused.err
 
 
 def test_score_judges_recorded_answers_in_a_new_run(slow: Path) -> None:

@@ -237,26 +237,19 @@ def complete_options(given: Options, trust: Trust, invocation: Invocation) -> Op
 
 
 def _reuse_options(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
-    """Return the options completed from those of the run that `--reuse` names.
-
-    * A run of `score`, and no data in the command: its recorded answers are judged, like those of `score`.
-    * A run of another command: its options apply, below those of the command.
-    * A run of Python: the options of the command, and the run's data.
+    """Return the options completed from those of the run of `evaluate` that `--reuse` names.
 
     Raises:
-        ConfigurationError: the run was started in Python, and the command names no source of the answers.
+        ConfigurationError: Python or another command started the run.
     """
     run = find_run(name, options.folder)
-    if run.manifest().command:
-        recorded = running.options_of_run(options, run, trust, invocation)
-        # A run of `score` judged recorded answers: reuse them, unless the command names data.
-        if recorded.run is not None and options.dataset is None:
-            return replace(options.over(recorded), run=str(run.folder), reuse=None)
-        options = options.over(recorded)
-    elif options.endpoint is None and options.response_column is None:
-        advice = f"give --endpoint or --response-column, or judge its answers with `tunecheck score {run.id}`"
-        raise ConfigurationError(f"run {run.id} was started in Python, so it records no options: {advice}")
-    return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
+    command = run.manifest().command or {}
+    if not command or "run" in command:  # `score` records the scored run under this name
+        advice = f"judge its answers with `tunecheck score {run.id}`"
+        raise ConfigurationError(f"--reuse: run {run.id} was started in Python or by `score`: {advice}")
+
+    recorded = running.options_of_run(options, run, trust, invocation)
+    return replace(options.over(recorded), reuse=str(run.folder))
 
 
 def each_endpoint(options: Options) -> list[Options]:
