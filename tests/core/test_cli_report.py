@@ -1,6 +1,7 @@
 """The report of a run on a terminal: figures, reasons counted by the codes of their faults, gates and notes."""
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tunecheck.pipeline import (
     counted_metrics,
     read_failures,
 )
-from tunecheck.pipeline._plan import Tally
+from tunecheck.pipeline._plan import Remarks, Tally
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
 from tunecheck.results import main_figure_of
 from tunecheck.views import console, print_view, text_of
@@ -225,3 +226,17 @@ def test_only_as_many_rows_are_read_as_it_takes_to_know_the_metric() -> None:
     rows = iter([row("a", "e", {"m_result": "pass"}), row("b", "e", {"m_result": "pass"})])
     assert counted_metrics(rows, {"e": "m"}) == {"e": "m"}
     assert next(rows)["row_id"] == "b"
+
+
+def test_what_a_run_remarks_is_told_in_these_sentences() -> None:
+    tally = Tally()
+    tally.remarks.add(Remarks(Counter({"e.x: no": 3}), Counter({"a": 1, "b": 2}), Counter({"e": 1})))
+    assert tally.sentences(1.5, 2) == [
+        "refused on 2 rows: b",
+        "refused on 1 row: a",
+        "evaluator 'e' took longer than 1.5 s (--evaluator-timeout) on 1 row",
+        "e.x: no: stored as null on 3 rows",
+        "2 answers contained an environment variable's value, masked as ***: "
+        "if the value is not secret, write ${env:NAME:plain} in the definition or prompt",
+    ]
+    assert Tally().sentences(1.5) == []

@@ -65,6 +65,13 @@ def test_the_name_of_a_column_is_a_text_too(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text("utf-8-sig").strip() == "'=1+1"
 
 
+def test_the_file_has_the_line_ends_and_quotes_of_the_standard(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", ["a", "b,c"], [{"a": "\ud83d", "b,c": 'x"y'}, {"a": "\r\nz"}])
+    assert (tmp_path / "t.csv").read_bytes() == b'\xef\xbb\xbfa,"b,c"\r\n\\ud83d,"x""y"\r\n"\'\r\nz",\r\n'
+    write_table(tmp_path / "t.csv", ["a"], [{}])
+    assert (tmp_path / "t.csv").read_bytes() == b'\xef\xbb\xbfa\r\n""\r\n'
+
+
 ANY = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\n"), max_size=30)
 LIKE_FORMULAS = st.text(st.sampled_from("'\"= +-@\t\n\ufeff\u200b＝a1"), max_size=12)
 CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160)]

@@ -96,19 +96,14 @@ def test_a_view_reads_rows_by_their_place_and_by_their_index(tmp_path: Path) -> 
     assert (type(view.loaded()), some.loaded()) == (list, [{"n": 2, "x": "aa"}, {"n": 5, "x": "aaaaa"}])
 
 
-@pytest.mark.parametrize(("rows", "in_memory", "a_row"), [(5, 64 << 20, 4_096), (6, 50, 16)])
+@pytest.mark.parametrize(("limits", "fits"), [((5, 999, 99), 0), ((6, 50, 16), 0), ((6, 50, 17), 1), ((6, 99, 1), 1)])
 def test_a_view_that_does_not_fit_in_memory_stays_in_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, in_memory: int, a_row: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Sequence[int], fits: bool
 ) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"n":1,"x":"a"}\n' * 5 + '{"n":1,"x":"aaaa"}\n', "utf-8")
-    for name, limit in (("ROWS_IN_MEMORY", rows), ("BYTES_IN_MEMORY", in_memory), ("LONG_ROW", a_row)):
+    for name, limit in zip(("ROWS_IN_MEMORY", "BYTES_IN_MEMORY", "LONG_ROW"), limits, strict=True):
         monkeypatch.setattr(f"tunecheck.pipeline._finished_rows.{name}", limit)
-    view = RowsView(path)
-    assert view.loaded() is view
-    for name, limit in (("ROWS_IN_MEMORY", 6), ("LONG_ROW", 17)):
-        monkeypatch.setattr(f"tunecheck.pipeline._finished_rows.{name}", limit)
-    assert len(view.loaded()) == 6 and view.loaded() is not view
+    (tmp_path / "rows.jsonl").write_text('{"n":1,"x":"a"}\n' * 5 + '{"n":1,"x":"aaaa"}\n', "utf-8")
+    assert isinstance(RowsView(tmp_path / "rows.jsonl").loaded(), list) == fits
 
 
 @pytest.mark.parametrize(("line", "problem"), [("[1]", "not a JSON object"), ('{"a', None)])

@@ -405,10 +405,6 @@ def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
     assert keys == [call_key(Model(), replace(request), 0) for request in requests]
 
 
-def test_calls_are_charged_by_what_was_counted_and_four_characters_a_token_where_nothing_was() -> None:
-    assert usage_with_estimates(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
-
-
 async def test_a_call_waits_for_the_budget_and_then_refuses(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     calls = RunCalls("run", journal, CachedResults(), Budget(0.001))
@@ -509,6 +505,7 @@ def test_what_is_not_counted_costs_by_the_characters_else_as_a_usual_call() -> N
         Usage(101, 500), Usage(101, 500), Usage(101, 90), Usage(101, 3), Usage(101, 2)
     ]  # fmt: skip
     assert usage_with_estimates(CallsMade(1, asked=5, answered=9)) == Usage(2, 3)
+    assert usage_with_estimates(CallsMade(3, 100, 20, 90, asked=401, answered=8)) == Usage(201, 22, 90)
 
 
 def test_attempts_beyond_the_budget_stop_the_run() -> None:
@@ -534,10 +531,3 @@ async def test_earlier_calls_correct_what_the_next_one_reserves() -> None:
     with pytest.raises(StopRunError, match=r"^--max-cost 10: 0 is spent, and the next call may cost 20: raise --max"):
         async with budget.reserve("c", 20.0):
             pass
-
-
-def test_cached_input_costs_what_its_own_price_says() -> None:
-    usage = Usage(1_000_000, 0, 750_000)
-    assert cost_of(usage, Price(2.0, 8.0)) == 2.0
-    assert cost_of(usage, Price(2.0, 8.0, cached_input_per_million=0.5)) == 0.25 * 2 + 0.75 * 0.5
-    assert cost_of(Usage(100, 0, 5_000), Price(1.0, 1.0, cached_input_per_million=0.0)) == 0.0
