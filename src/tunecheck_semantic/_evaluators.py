@@ -136,7 +136,7 @@ class BertScoreEvaluator(SemanticEvaluator):
         """Return the verdict on a pair of texts: F1, with precision, recall, layer and truncated texts as properties.
 
         Raises:
-            ConfigurationError: the model has fewer layers.
+            ConfigurationError: the model has fewer layers than `layer`, or cannot be loaded.
         """
         from tunecheck_semantic._local import load_model
 

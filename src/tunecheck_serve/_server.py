@@ -110,7 +110,7 @@ def score_question(body: bytes) -> Asked:
     Parameters may also be beside `input_data`, as `params` or `parameters`. Tools may be in either place.
 
     Raises:
-        BadRequestError: the body has no messages.
+        BadRequestError: the body is no JSON object, or has no messages.
     """
     asked = read_object(body)
     data = asked.get("input_data")
@@ -239,7 +239,7 @@ def _mark_simulated(completion: Completion) -> dict[str, JSON]:
 
 
 def _usage(completion: Completion) -> JSON:
-    """Return the token counts of a completion, or None if none is known."""
+    """Return the token counts of a completion, or None if neither its input nor its output tokens are known."""
     usage = completion.usage
     if usage.input_tokens is None and usage.output_tokens is None:
         return None

@@ -97,9 +97,10 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     room: int | None = None
 
     def parameters_of(self, parameters: Mapping[str, JSON], *, may_raise_limit: bool = False) -> dict[str, JSON]:
-        """Return the parameters to send, without refused ones. `may_raise_limit` makes `room` the lowest token limit.
+        """Return the parameters to send, without refused ones.
 
-        A refused parameter is sent under its synonym, a refused JSON Schema as "JSON object", if the API takes that.
+        With `may_raise_limit`, a token limit below `room`, or a missing one, becomes `room`. A refused parameter is
+        sent under its synonym, a refused JSON Schema as "JSON object", if the API takes that.
         """
         sent: dict[str, JSON] = {}
 

@@ -292,7 +292,7 @@ def read_messages(value: JSON, columns: str) -> Sequence[Mapping[str, JSON]]:
     """Return the messages in a column's value; a text becomes one user message. Errors name the `columns`.
 
     Raises:
-        ValueError: the value is not a text or a list of messages.
+        ValueError: the value is null, an empty list, or neither a text nor a list of messages with roles.
     """
     if value is None:
         raise ValueError(f"the column {columns} has no messages to send: add a text or messages")
