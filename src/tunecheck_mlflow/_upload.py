@@ -46,7 +46,7 @@ class Traces:
     """The traces of one run. Ids are computed from `marker` and the row's id, so a repeated upload adds no traces."""
 
     def __init__(self, run: Run, marker: str, moment_ms: int) -> None:
-        """Prepare the traces. `marker` identifies the upload, and `moment_ms` is the time of all traces."""
+        """Prepare the traces. `marker` identifies the upload, and `moment_ms` is the time of all traces since 1970."""
         self._run, self._marker, self._moment_ms = run, marker, moment_ms
         self._evaluators = run.manifest().evaluators
 

@@ -255,6 +255,7 @@ class ChunkDriver:
         `how` says how the task ended. `died` is true if the process of an isolated row died, false if the whole task
         was lost. Rows that were in flight in two lost tasks are isolated, to find the one that kills its process.
         A row is given up if it killed its process in one of its stages, or was in flight in `_MOST_DEATHS` lost tasks.
+        It is queued with its error, so that the next task only finishes it.
         """
         rest = flight.rest
         if not rest:

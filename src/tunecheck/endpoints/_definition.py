@@ -152,7 +152,7 @@ def _find_definition(path: Path, workspace: Path) -> Path:
     The suffix may be left out. A bare name is searched in `endpoints` first, a path as given first.
 
     Raises:
-        ConfigurationError: there is no such file.
+        ConfigurationError: there is no such file, or the path is a URL.
     """
     folder = workspace / _FOLDER
     if path.parts[:1] in (("http:",), ("https:",)):

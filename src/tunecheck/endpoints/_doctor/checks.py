@@ -147,7 +147,10 @@ def _arguments_are_json(answers: Answers) -> Diagnosis:
 
 
 def _names_are_kept(answers: Answers) -> Diagnosis:
-    """Check that calls use the names of offered functions unchanged, and that names with dots are accepted."""
+    """Check that calls use the names of offered functions unchanged, and that names with dots are accepted.
+
+    Warn if the API refuses dots in names or replaces them by underscores.
+    """
     for answer in answers.with_calls:
         offered = [str(object_or_empty(tool.get("function")).get("name")) for tool in answer.request.tools or ()]
         for call in answer.calls:
