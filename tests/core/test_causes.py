@@ -22,26 +22,23 @@ TOOLS = [
     }
     for name in ("weather.now", "book_table", "set_alarm")
 ]
-CALL = {"name": "book_table", "arguments": {"city": "Paris"}}
-TRUTH = [CALL]
+TRUTH = [{"name": "book_table", "arguments": {"city": "Paris"}}]
 
 
-def call(name: str = "book_table", arguments: Any = '{"city": "Paris"}') -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"id": "1", "type": "function", "function": {"name": name, "arguments": text}}
+def call(arguments: str) -> dict[str, Any]:
+    return {"id": "1", "type": "function", "function": {"name": "book_table", "arguments": arguments}}
 
 
-def called(*calls: dict[str, Any], finish: str | None = "tool_calls") -> dict[str, Any]:
+def called(*calls: dict[str, Any]) -> dict[str, Any]:
     """An endpoint's columns where it called."""
-    return {"response": list(calls), "text": None, "tool_calls": list(calls), "finish_reason": finish}
+    return {"response": list(calls), "text": None, "tool_calls": list(calls), "finish_reason": "tool_calls"}
 
 
-def said(text: str, finish: str | None = "stop", **more: Any) -> dict[str, Any]:
+def said(text: str) -> dict[str, Any]:
     """An endpoint's columns where it wrote."""
-    return {"response": text, "text": text, "tool_calls": None, "finish_reason": finish, **more}
+    return {"response": text, "text": text, "tool_calls": None, "finish_reason": None}
 
 
-WRITTEN = json.dumps(CALL)
 TABLE = table(Path(__file__).parent / "cases" / "causes.jsonl")
 
 
@@ -99,7 +96,7 @@ def test_a_row_has_the_first_cause_that_holds_with_its_evidence(tmp_path: Path) 
 
 def test_encoding_is_no_cause_where_evaluators_got_the_decoded_arguments(tmp_path: Path) -> None:
     texts = [json.dumps('{"city": "Rome"}'), '```json\n{"city": "Rome"}\n```', '{"city": Rome}']
-    data = [{"answer": called(call(arguments=text)), "tools": TOOLS, "ground_truth": TRUTH} for text in texts]
+    data = [{"answer": called(call(text)), "tools": TOOLS, "ground_truth": TRUTH} for text in texts]
     result = run(tmp_path, data, target=target, evaluators={"arguments": ArgumentMatchEvaluator()}, calls="lenient")
     found = [(row["cause"], row["cause_evidence"].get("path")) for row in rows_of(result)]
     assert found == [("wrong_argument.other", "city"), ("wrong_argument.other", "city"), ("bad_arguments", None)]
@@ -111,15 +108,6 @@ def test_what_a_users_evaluator_finds_is_a_cause_beside_those_of_the_answer(tmp_
     config = {"other": {"response": "${data.said}"}}
     result = run(tmp_path, data, target=target, evaluators={"own": own, "other": other}, evaluator_config=config)
     assert causes_of(result) == {row["id"]: (row["code"], row["evidence"]) for row in lines}
-
-
-def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Path) -> None:
-    text = f"<tool_call>{WRITTEN}</tool_call>"
-    data = [{"answer": said(text), "tools": TOOLS, "ground_truth": [{"book_table": {"city": ["Paris"]}}]}]
-    result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="bfcl", mode="tools")})
-    (row,) = rows_of(result)
-    assert row["cause"] == "call_left_in_text"
-    assert row["cause_evidence"] == {"call": "book_table", "message": "its form is hermes"}
 
 
 @cases("scoring")
@@ -141,7 +129,7 @@ def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, 
 )
 def test_a_text_of_any_size_has_a_cause(tmp_path: Path, text: str) -> None:
     """Each would take minutes if looking at it took the square of its length."""
-    data = [{"answer": said(text, None), "tools": TOOLS, "ground_truth": TRUTH}]
+    data = [{"answer": said(text), "tools": TOOLS, "ground_truth": TRUTH}]
     result = run(tmp_path, data, target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
     assert rows_of(result)[0]["cause"] in ("answered_instead_of_calling", "cut_off", "unreadable")
 
