@@ -41,7 +41,7 @@ from tunecheck_authoring._author import files
 from tunecheck_authoring._author.graph import check_graph, drawing, find_graph, keep_own
 from tunecheck_authoring._author.paths import Coverage, check_tasks, sample_tasks
 from tunecheck_authoring._author.rows import Trial, question_row, render_task, task_rows
-from tunecheck_authoring._author.world import World, describe_world, find_world, load_shipped
+from tunecheck_authoring._author.world import World, describe_world, find_world, fingerprints, load_shipped
 from tunecheck_authoring._author.writing import EndpointModels, read_personas, reject_unsolved, reword_tasks
 
 RECORD = "author.json"
@@ -221,7 +221,7 @@ class AuthorPipeline:
             ConfigurationError: the file names other simulators.
         """
         classes = find_world(self._simulators, self._backends)
-        inputs: JSON = [[*classes], World(classes, files.WorldFile(simulators=[])).fingerprint()]
+        inputs: JSON = [[*classes], fingerprints(classes)]
         file = self._bench.content("world.yaml", files.WorldFile, inputs, lambda: describe_world(classes))
 
         if {*file.simulators} != {*classes}:
@@ -235,9 +235,9 @@ class AuthorPipeline:
     def make_graph(self) -> None:
         """Make or read `graph.yaml`, check it, and write the diagram if the options ask for one."""
         world, seed, draw = self._world, self._options.seed, self._options.draw
-        self._graph = self._bench.content(
-            "graph.yaml", files.GraphFile, [seed, world.fingerprint()], lambda: find_graph(world, seed), keep_own
-        )
+        inputs: JSON = [seed, fingerprints(world.classes)]
+        graph = self._bench.content("graph.yaml", files.GraphFile, inputs, lambda: find_graph(world, seed), keep_own)
+        self._graph = graph
         check_graph(self._graph, world)
 
         if draw is not None:

@@ -131,7 +131,7 @@ class World(msgspec.Struct, frozen=True):
     def of(cls, classes: Classes, file: WorldFile, built_in: Classes | None = None) -> World:
         """Return the world of an edited file, without the functions that it leaves out.
 
-        `built_in` are simulators that may supply distractors, if they share no function name with the world.
+        `built_in` are simulators that may supply distractors.
 
         Raises:
             ConfigurationError: The file names an unknown simulator or function.
@@ -142,10 +142,7 @@ class World(msgspec.Struct, frozen=True):
         for name in file.configurations:
             one_of(name, [*classes], "world.yaml: simulator")
         included = {name: function for name, function in functions.items() if name not in file.left_out}
-        used_names = {name for simulator in classes.values() for name in simulator.operations()}
-
-        others = {name: each for name, each in (built_in or {}).items() if name not in classes}
-        spare = {name: each for name, each in others.items() if used_names.isdisjoint(each.operations())}
+        spare = {name: each for name, each in (built_in or {}).items() if name not in classes}
         return cls(classes, file, included, spare)
 
     def class_of(self, name: str) -> type[Simulator]:
@@ -180,9 +177,10 @@ class World(msgspec.Struct, frozen=True):
         known = {**load_shipped().configurations, **self.file.configurations}
         return {name: draw_value(known.get(name, {}), random) for name in simulators}
 
-    def fingerprint(self) -> JSON:
-        """Return the fingerprints of the simulators."""
-        return {name: fingerprint(simulator) for name, simulator in self.classes.items()}
+
+def fingerprints(classes: Classes) -> JSON:
+    """Return the fingerprint of each simulator; None for one that has none."""
+    return {name: fingerprint(simulator) for name, simulator in classes.items()}
 
 
 def find_world(names: Sequence[str], backends: Backends) -> dict[str, type[Simulator]]:
