@@ -193,7 +193,7 @@ def _variables_read(options: cli.Options) -> Iterator[str]:
 
 
 def _default_name(dataset: str | None) -> str:
-    """Return a name for the job, made from the data set's name."""
+    """Return a name for the job, made from the data set's name; "evaluation" if that gives none."""
     # The part after the colon of a data set such as bfcl:simple_python.
     stem = "evaluation" if dataset is None else Path(dataset.partition(":")[2] or dataset).stem
     return re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip("-.") or "evaluation"

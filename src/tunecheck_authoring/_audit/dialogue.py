@@ -209,7 +209,7 @@ def _read_conversation(name: str, check: checks.EntryCheck) -> Dialogue:
 
 
 def _looked_up(check: checks.EntryCheck, names: Sequence[str]) -> Iterator[object]:
-    """Yield what the services answer about these names.
+    """Yield the services' answers about these names, without errors.
 
     Each reading operation with one required parameter is called with each name, on new simulators.
     """
