@@ -182,8 +182,8 @@ def place(text: str, position: int) -> str:
 def find_close(text: str, start: int) -> int | None:
     """Return the position after the bracket or quote that closes the first one from `start` on; None if none does.
 
-    Any closing bracket closes any opening one, because the text may be malformed. Brackets inside quotes do not count:
-    from the parenthesis of `f(a=')') and more`, the result is the position after `')`.
+    Any closing bracket closes any opening one, because the text may be malformed. Brackets inside quotes and escaped
+    characters do not count: from the parenthesis of `f(a=')') and more`, the result is the position after `')`.
     """
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):
@@ -573,10 +573,10 @@ def _glaive(call: FunctionCall) -> str:
 def _python(call: FunctionCall) -> str:
     """Write a call in Python's syntax: `f(5, a=1, **{'b c': 2})`.
 
-    Positional arguments come first. Arguments with names that Python does not allow go into `**{…}`.
+    Positional arguments come first. Arguments with names that `PYTHON_NAME` does not match go into `**{…}`.
 
     Raises:
-        ValueError: the function's name is not valid in Python.
+        ValueError: `PYTHON_NAME` does not match the function's name.
     """
     if not PYTHON_NAME.fullmatch(call.name):
         raise ValueError(f"the name {quoted(call.name)} is not valid in Python: write the calls in another format")

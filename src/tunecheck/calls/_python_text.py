@@ -306,7 +306,7 @@ class PythonScanner:
     def _unescape(self, escape: re.Match[str]) -> str:
         """Return the character for an escape such as `\\n` or `\\x41`; raise UnreadableError for one that is broken.
 
-        A backslash at the end of a line joins it with the next line.
+        An unknown escape stays as it is. A backslash at the end of a line joins it with the next line.
         """
         code: str = escape[1]
         if code in ("\n", "\r\n"):

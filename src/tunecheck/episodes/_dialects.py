@@ -85,8 +85,8 @@ class FamilyWording(Wording):
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, keep_nothing: bool = False) -> JSON:
     """Return a model's answer as a step of the result: its calls as `{name: "<arguments as JSON>"}`, or else its text.
 
-    Arguments stay as received. If a call has no function or no name, the whole answer becomes a text without calls.
-    Some servers send empty arguments as nothing; these become `{}`, unless `keep_nothing` is set.
+    Arguments given as text stay as received. If a call has no function or no name, the whole answer becomes a text
+    without calls. Some servers send empty arguments as nothing; these become `{}`, unless `keep_nothing` is set.
     """
     if not tool_calls:
         return text or ""

@@ -147,6 +147,8 @@ def configuration_of(row: Mapping[str, object]) -> dict[str, JSON]:
 def held_out_of(row: Mapping[str, object], column: str = "held_out") -> dict[int, list[JSON]]:
     """Return the functions that later turns add, from a column of the row, by the number of the turn (from 0).
 
+    Return an empty dict without the column.
+
     Example: `{"2": ["ls"]}` adds `ls` in the third turn.
 
     Raises:
@@ -171,7 +173,7 @@ def _added_offer(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapp
     the tools are made from the items.
 
     Raises:
-        ValueError: no simulator of the row has the operation.
+        ValueError: no simulator of the row has the operation, or a tool has the wrong form.
     """
     # A name can only mean an operation of the row's simulators.
     for item in items:
@@ -301,7 +303,7 @@ class RecordedModel:
         self.turn_count = len(self._turns)
 
     async def answer(self, turn: int, step: int, messages: Sequence[Message], tools: Tools | None) -> Completion | None:
-        """Return a recorded step as an answer, or None if the turn has no more steps. Turns and steps count from 0.
+        """Return a recorded step as an answer, or None if there is no step or it is null. Turns and steps count from 0.
 
         `messages` and `tools` do not matter.
         """

@@ -346,6 +346,8 @@ def _as_list(value: object, key: str) -> Iterable[object]:
 def _take_list(items: _List, collector: CallCollector, read_text: ReadText) -> bool:
     """Collect a list of calls, messages or parts, or BFCL's dicts. Return False if it is data.
 
+    Items that are nothing of these are skipped in a list of messages.
+
     Raises:
         UnreadableError: a call cannot be read, or an item beside calls is not a call.
     """

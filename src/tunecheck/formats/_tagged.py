@@ -281,11 +281,12 @@ class TreeCalls(HeadedCalls, frozen=True, kw_only=True, tag="tree", tag_field="k
     def _read_element(self, text: str, start: int, closing: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
         """Read the content of an element, from `start` to its closing tag. Return the value and the position after it.
 
-        The content is inner elements or a text. `depth` is the number of outer elements.
+        The content is a text, or inner elements: a list if there are `<item>` elements, else an object. `depth` is the
+        number of outer elements.
 
         Raises:
             CutOffError: the closing tag is missing.
-            UnreadableError: text stands beside elements, or the elements are nested too deeply.
+            UnreadableError: text stands beside elements, a tag is not closed, or the elements are nested too deeply.
         """
         if depth > MAX_DEPTH:
             raise UnreadableError(f"the tags are nested deeper than {MAX_DEPTH} levels")

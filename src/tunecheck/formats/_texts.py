@@ -277,7 +277,7 @@ class TextReader(msgspec.Struct, frozen=True):
         return end
 
     def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Collect the calls of a code block with one value that begins before `limit`. Return False without calls.
+        """Collect the calls of the first code block, if it begins before `limit` and is one value. Else return False.
 
         A block with another block after it does not count, nor one in BFCL's short formats with text around it.
 
@@ -313,7 +313,7 @@ class TextReader(msgspec.Struct, frozen=True):
         return True
 
     def _take_tool_uses(self, body: str, limit: int, collector: CallCollector) -> bool:
-        """Collect each `{"tool_uses": …}` inside other text. Return False if there is no call.
+        """Collect each `{"tool_uses": …}` inside other text. Return False if there is no call, or if one is data.
 
         The first must begin before `limit`. An unreadable object with this key is an error: prose never contains such a
         key by chance.

@@ -258,7 +258,7 @@ def _split_at_roles(images: Mapping[str, str], skeleton: Skeleton) -> list[dict[
     """Split a rendered template into chat messages at its role lines; `images` are the template's image files.
 
     Raises:
-        ValueError: there is text before the first role, or a message is incomplete.
+        ValueError: there is text before the first role, a message is incomplete, or `tool_calls:` has a wrong item.
     """
     text = skeleton.text
     headers = [header for header in _HEADER.finditer(text) if _opens_message(header)]

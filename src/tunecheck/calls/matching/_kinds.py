@@ -271,7 +271,10 @@ def same_quantity(expected: float | str, actual: float | str) -> bool:
 
 
 def _quantities(value: float | str) -> Iterator[_Quantity]:
-    """Yield a number, or the possible readings of a text as a number with a unit: `5 km`, `10k`, `five kilometres`."""
+    """Yield a number, or the possible readings of a text as a number with a unit: `5 km`, `10k`, `five kilometres`.
+
+    Yield nothing for any other text, and for a number near the largest float.
+    """
     if not isinstance(value, str):
         if abs(value) < _LARGEST:
             yield _Quantity(Fraction(value))

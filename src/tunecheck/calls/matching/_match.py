@@ -169,8 +169,8 @@ def _schema_of(name: str, definitions: ToolDefinitions | None) -> Schema | None:
 def _validate_calls(definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy) -> Match:
     """Validate calls against their definitions. Without definitions, no call is checked.
 
-    Returns a match without pairs: the calls of unknown functions, the violations, the number of checked calls, and a
-    note for each schema that cannot be used.
+    Returns a match without pairs: the calls of unknown functions, the violations, the number of checked calls, and
+    notes about the first calls that could not be checked.
     """
     if not definitions:
         return Match()
