@@ -125,12 +125,10 @@ class ParquetSource(FileSource):
 
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
                     self._check_row_sizes(batch, number)
-                    names = batch.schema.names
-                    # Columns are converted as a whole, and then joined to rows.
-                    columns = [_json_values(batch.column(position)) for position in range(len(names))]
-                    for values in zip(*columns, strict=True):
+                    for row in batch.to_pylist():
+                        record: Record = to_json(row)  # type: ignore[assignment]  # a dict stays a dict
                         number += 1
-                        yield number, dict(zip(names, values, strict=True))
+                        yield number, record
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             # If no row was read, the error is that of the file, not of a row.
@@ -161,17 +159,6 @@ def without_nulls(value: JSON) -> JSON:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _json_values(column: pyarrow.Array) -> list[JSON]:
-    """Return a column's values as JSON."""
-    import pyarrow.types as types
-
-    values: list[JSON] = column.to_pylist()
-    kind = column.type
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind):
-        return values  # Python's own texts, integers and booleans are JSON values
-    return [to_json(value) for value in values]  # type: ignore[misc]
 
 
 def _holds_bytes(kind: pyarrow.DataType) -> bool:
