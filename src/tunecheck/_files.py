@@ -147,7 +147,7 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetEntry(msgspec.Struct, frozen=True):
-    """The data set of a run; `cluster` is the column of dependent rows, `primary` the evaluator that decides."""
+    """The data set of a run; `cluster` is the column of dependent rows, `primary` the metric that decides."""
 
     name: str | None = None
     path: str | None = None
@@ -251,6 +251,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 class CallsRead(msgspec.Struct, frozen=True, kw_only=True):
     """Answers with calls that the server left in the text or encoded wrongly, and whether evaluators counted them.
 
+    `unparsed` of the `answers` have such calls. With the reading `strict` they do not count, with `lenient` they do.
     `pass_rates` has, by evaluator, the pass rates in this reading and in the other one, if they differ.
     """
 
@@ -387,7 +388,8 @@ class Verdicts(msgspec.Struct, tag_field="k", tag="verdicts", frozen=True):
 class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True, omit_defaults=True):
     """A call to a model for an evaluator `e` (or for `target`) with its answer or usage, and its cost.
 
-    `e` is null if another run paid for it. `i` is the index of the row that the call was made for, if known.
+    `h` identifies the call: a hash of a judge's request, a key of the target, or a random text if no answer came. `e`
+    is null if another run paid for the call. `i` is the index of the row that the call was made for, if known.
     """
 
     e: str | None

@@ -118,11 +118,8 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator], lenient: bool
         yield Fault(code=target_error.cause or symptoms.error_cause(f"{target_error.type}: {target_error.message}"))
         return
 
-    # Most outputs have no "fail", which `in` finds without a look at each key.
-    with_fail = [(name, output) for name, output in state.outputs.items() if "fail" in output.values()]
-    failing = {
-        name for name, output in with_fail for key in output if key.endswith("_result") and output[key] == "fail"
-    }
+    items = ((name, key, value) for name, output in state.outputs.items() for key, value in output.items())
+    failing = {name for name, key, value in items if value == "fail" and key.endswith("_result")}
     if not failing:
         return
 

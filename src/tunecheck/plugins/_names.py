@@ -137,7 +137,8 @@ _OFFERED_BY_FILES = ("evaluators", "endpoints", "simulators", "datasets", "forma
 class Candidate(msgspec.Struct, frozen=True):
     """An extension that a name may mean; `origin` says where it comes from, for people.
 
-    `file` is the workspace's file that offers it, None if it is installed; `plugin` the plug-in that brings it.
+    `file` is the workspace's file that offers it, None if it is installed. `plugin` is the plug-in that brings it, None
+    for a file or a small package.
     """
 
     kind: str
