@@ -21,7 +21,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -318,12 +318,12 @@ class _Batch:
                 awaited.set_result(None)
 
 
-async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None:
+async def _wait(call: Future[Any], limit_s: float) -> None:
     """Wait until the call is done, or for this many seconds; asyncio.wait and wrap_future take twice the CPU time."""
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
-    def wake(_: object = None) -> None:
+    def wake() -> None:
         if not ended.done():
             ended.set_result(None)
 
@@ -332,10 +332,7 @@ async def _wait(call: Future[Any] | asyncio.Future[Any], limit_s: float) -> None
             loop.call_soon_threadsafe(wake)
 
     timer = loop.call_later(limit_s, wake)
-    if isinstance(call, Future):
-        call.add_done_callback(wake_from_thread)
-    else:
-        call.add_done_callback(wake)
+    call.add_done_callback(wake_from_thread)
     try:
         await ended
     finally:
@@ -438,38 +435,6 @@ class LoopThread:
         self.ended.set_result(None)
 
 
-class _Inbox:
-    """Functions that other threads give to an event loop; several that come at once need only one wake-up.
-
-    A wake-up is a system call that lets the other thread take the interpreter's lock, and costs more than a short call.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start empty; `loop` runs the functions."""
-        self._loop = loop
-        self._waiting: deque[tuple[Callable[[], object], Context]] = deque()
-        self._is_woken = False
-
-    def put(self, function: Callable[[], object]) -> None:
-        """Run a function in the loop soon, in the caller's context and in the order of the calls of `put`.
-
-        Raises:
-            RuntimeError: the loop is closed.
-        """
-        self._waiting.append((function, copy_context()))
-        # A closed loop no longer takes functions, and refuses each wake-up.
-        if not self._is_woken or self._loop.is_closed():
-            self._is_woken = True
-            self._loop.call_soon_threadsafe(self._take_all)
-
-    def _take_all(self) -> None:
-        """Schedule all waiting functions in the loop, which runs this."""
-        self._is_woken = False  # first, so that a function that comes from now on wakes the loop again
-        while self._waiting:
-            function, context = self._waiting.popleft()
-            self._loop.call_soon(function, context=context)
-
-
 class _LoopBlockedError(Exception):
     """The event loop of the call no longer responds: this call or another one blocks it."""
 
@@ -480,12 +445,8 @@ class _CallLoop(LoopThread):
     def __init__(self) -> None:
         """Start the loop, without calls."""
         super().__init__("tunecheck-async")
-        self._replies: set[asyncio.Future[Any]] = set()
-        self._tasks: dict[asyncio.Future[Any], asyncio.Task[Any]] = {}
-        """The task of each started call; only this loop's thread uses it."""
+        self._replies: set[Future[Future[Any]]] = set()
         self._blocked = False
-        self._inbox, self._answered = _Inbox(self.loop), PerLoop[_Inbox]()
-        """The calls for this loop, and the outcomes for the loops of the callers."""
 
     async def call(self, function: Callable[[], Awaitable[T] | T], limit_s: float) -> T:
         """Call a function in this loop and return what it returns, awaited if needed; raise what it raises.
@@ -494,45 +455,22 @@ class _CallLoop(LoopThread):
             LateError: the function exceeds `limit_s`.
             _LoopBlockedError: this call or another one blocks the loop, which is abandoned with all its calls.
         """
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[T] = loop.create_future()
+        reply = self.submit(_answer(function))
         self._replies.add(reply)
-
-        outcomes = self._answered.here(partial(_Inbox, loop))
-        self._inbox.put(partial(self._begin, function, reply, outcomes))
         try:
             # No reply within the limit: either this call is slow, or some call blocks the loop.
             await _wait(reply, limit_s)
             if not reply.done() and not await self._responds(min(limit_s, _PATIENCE_S)):
                 self._abandon()
 
-            if self._blocked and reply.cancelled():
-                raise _LoopBlockedError
+            if reply.cancelled():
+                raise _LoopBlockedError if self._blocked else asyncio.CancelledError
             if not reply.done():
                 raise LateError.after(limit_s)
-            return reply.result()
+            return reply.result().result()
         finally:
             self._replies.discard(reply)
-
-            # The call is late or its caller was cancelled: its result is not needed.
-            if reply.cancel() and not self._blocked:
-                self._inbox.put(partial(self._cancel, reply))
-
-    # asyncio.run_coroutine_threadsafe and wrap_future need 10% more CPU time for a short call.
-    def _begin(self, function: Callable[[], object], reply: asyncio.Future[Any], outcomes: _Inbox) -> None:
-        """Start a call in the loop's thread; its outcome goes to `reply`, in the caller's loop, through `outcomes`."""
-        task = self._tasks[reply] = self.loop.create_task(_answer(function, reply, outcomes))
-        task.add_done_callback(partial(self._end_call, reply, outcomes))
-
-    def _cancel(self, reply: asyncio.Future[Any]) -> None:
-        if reply in self._tasks:
-            self._tasks[reply].cancel()
-
-    def _end_call(self, reply: asyncio.Future[Any], outcomes: _Inbox, task: asyncio.Task[None]) -> None:
-        """Forget a call that has ended; if it was cancelled, cancel the caller's reply, too."""
-        del self._tasks[reply]
-        if task.cancelled():  # perhaps before it started; the task itself has settled no reply
-            _settle(reply, reply.cancel, outcomes)
+            reply.cancel()  # the call is late or its caller was cancelled: its result is not needed
 
     async def _responds(self, patience_s: float) -> bool:
         """Return True if the loop responds within this many seconds: then no call blocks it."""
@@ -543,38 +481,31 @@ class _CallLoop(LoopThread):
     def _abandon(self) -> None:
         """Mark the loop as blocked and cancel the replies to all its calls."""
         self._blocked = True
-        for reply in self._replies:
+        for reply in [*self._replies]:
             reply.cancel()
         self.end()  # takes effect when the blocking call returns
 
 
-async def _answer(function: Callable[[], object], reply: asyncio.Future[Any], outcomes: _Inbox) -> None:
-    """Call the function in the user loop and pass its result or exception to the caller's `reply`.
+async def _answer(function: Callable[[], Awaitable[T] | T]) -> Future[T]:
+    """Call a function in a user loop; return a future that has its result, awaited if needed, or its error.
 
-    `outcomes` is the inbox of the caller's loop.
+    Raises:
+        CancelledError: the call was cancelled.
     """
     IN_USER_LOOP.set(True)
 
+    outcome: Future[T] = Future()
     process = os.getpid()
     try:
         value = function()
-        settle = partial(reply.set_result, await value if inspect.isawaitable(value) else value)
+        outcome.set_result(await value if inspect.isawaitable(value) else value)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 - the caller gets SystemExit too; it must not end the loop
-        settle = partial(reply.set_exception, error)
+        outcome.set_exception(error)
     finally:
         end_if_forked(process)
-    _settle(reply, settle, outcomes)
-
-
-def _settle(reply: asyncio.Future[Any], settle: Callable[[], object], outcomes: _Inbox) -> None:
-    """Call `settle` in the loop of `reply`, unless the reply is done by then or that loop is closed.
-
-    `outcomes` is the inbox of that loop.
-    """
-    with contextlib.suppress(RuntimeError):  # the caller's loop is closed
-        outcomes.put(lambda: None if reply.done() else settle())
+    return outcome
 
 
 class UserLoop:
