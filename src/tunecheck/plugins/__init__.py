@@ -4,7 +4,7 @@ A package registers one module under the entry point `tunecheck.plugins`. The mo
 and holds a `Plugin`: names, one-line helps, and where each thing is loaded from. The core registers its own parts the
 same way. docs/plugins.md shows a whole plug-in.
 
-    _interface    Plugin, Extension, and the protocols that extensions satisfy
+    _interface    Plugin, Extension, and the protocols of uploaders and mirrors
     _names        the installed plug-ins, and extensions by kind and name, also from files of the workspace
 """
 

@@ -92,20 +92,11 @@ from .._yaml import (
     read_yaml as read_yaml,
 )
 from ._interface import (
-    ClusterRule as ClusterRule,
     Code as Code,
     Extension as Extension,
-    Figures as Figures,
-    MakeTarget as MakeTarget,
     MakeUploader as MakeUploader,
     MirrorLike as MirrorLike,
-    ObjectionRule as ObjectionRule,
-    OpenMirror as OpenMirror,
-    PairTable as PairTable,
-    Panel as Panel,
     Plugin as Plugin,
-    RunnerLike as RunnerLike,
-    RunSource as RunSource,
     UploaderLike as UploaderLike,
 )
 from ._names import (

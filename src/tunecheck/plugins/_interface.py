@@ -1,7 +1,7 @@
-"""`Plugin`, the extensions that a plug-in provides, and the protocols of extensions.
+"""`Plugin`, the extensions that a plug-in provides, and the protocols of uploaders and mirrors.
 
-If an extension must have a class of the core, the fields of `Plugin` name it: an evaluator is any callable, an endpoint
-kind a subclass of `tunecheck.endpoints.Endpoint`.
+The fields of `Plugin` describe the extensions: an evaluator is any callable, an endpoint kind a subclass of
+`tunecheck.endpoints.Endpoint`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tunecheck._json import JSON
-    from tunecheck._targets import Target
-    from tunecheck.comparison._comparison import MetricComparison, Objection, Part
-    from tunecheck.comparison._pairs import RunPair
-    from tunecheck.endpoints import Endpoint
-    from tunecheck.report._details import PanelReader
-    from tunecheck.results import Clusters, OpenedRun, RunInfo
     from tunecheck.runs._store import Run
-    from tunecheck.views import Table
 
 
 class Extension(msgspec.Struct, frozen=True):
@@ -101,7 +93,10 @@ class Plugin(_Named, frozen=True, kw_only=True):
     data_checks: Extensions = {}
     """Checks of the rows of a data set for `check`: see `tunecheck.cli.DataCheck`."""
     targets: Extensions = {}
-    """Targets that a data set may name: see MakeTarget."""
+    """Targets that a data set may name: functions `(endpoint, **parameters)` that return a Target.
+
+    The data set declares the parameters.
+    """
     dialects: Extensions = {}
     """Conversation dialects, by the value of `compat`."""
     evaluators: Extensions = {}
@@ -115,23 +110,53 @@ class Plugin(_Named, frozen=True, kw_only=True):
     formats: Extensions = {}
     """Model families: objects of `tunecheck.formats.Profile`."""
     figures: Extensions = {}
-    """Figures for comparisons: see Figures. (Figures of one run are metrics of an evaluator.)"""
+    """Figures of two runs for `compare`: objects with `of_pair(pair, metric)`, which returns `Part`s.
+
+    It returns nothing for unrelated runs. Figures of one run are metrics of an evaluator.
+    """
     tables: Extensions = {}
-    """Tables of two runs for `compare`: see PairTable."""
+    """Tables of two runs for `compare`: objects with `data(base, new)` and `table(data)`.
+
+    `data` takes two `RunInfo`s and returns the JSON for `compare --json`, or None for unrelated runs. `table` returns
+    this JSON as a `Table` for users.
+    """
     panels: Extensions = {}
-    """Panels of the report: see Panel."""
+    """Panels of the report: objects with `script`, `style` and `reader(folder)`.
+
+    Python computes a panel's data: `reader` returns the `PanelReader` of one run's rows; `folder` is None for a run
+    without a run folder. `script` is JavaScript that calls `panel(NAME, {title, draw, row})`. Its `draw(data, open)`
+    returns the panel's elements, and `row(shown)` the panel's part of an opened row. Text is added with `data(text)`,
+    never as markup. `style` is the CSS of the elements.
+    """
     sources: Extensions = {}
-    """Files of other programs that `compare` reads as runs: see RunSource."""
+    """Files of other programs that `compare` reads as runs: functions `(path, opened)` that return an `OpenedRun`.
+
+    `opened` is the run that another source, or a run folder, has opened at this path; a function may extend it. For a
+    path or run that it does not know, it returns `opened`, which is None if no source has opened the path yet.
+    """
     cluster_rules: Extensions = {}
-    """Which rows of a run are dependent: see ClusterRule."""
+    """Groups of dependent rows: functions `(run, row_ids)` that return `Clusters`.
+
+    They return None if they do not know the data of the `OpenedRun`.
+    """
     objections: Extensions = {}
-    """Objections against comparing two runs: see ObjectionRule."""
+    """Objections against shipping the new run: functions `(base, new)` of two `RunInfo`s that yield `Objection`s.
+
+    An objection's code begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
+    """
     uploaders: Extensions = {}
     """Destinations of finished runs: see MakeUploader."""
     runners: Extensions = {}
-    """Runners, which compute a run's rows elsewhere, by the name after `--on`: see RunnerLike."""
+    """Runners, which compute a run's rows elsewhere, by the name after `--on`.
+
+    They are functions `(address, options, recipe)` that return a `tunecheck.evaluation.RunsElsewhere`. `address` is the
+    text after the name, or None. `recipe` makes the run's execution in another process.
+    """
     mirrors: Extensions = {}
-    """Storage behind `--results-dir`, by URL scheme: see OpenMirror."""
+    """Storage behind `--results-dir`, by URL scheme: functions of an address that return its mirror (MirrorLike).
+
+    They raise ConfigurationError if the address or the environment is invalid.
+    """
 
     def brings(self, kind: str) -> Extensions:
         """Return the plug-in's extensions of this kind by name; empty if it has none."""
@@ -140,67 +165,6 @@ class Plugin(_Named, frozen=True, kw_only=True):
 
 CORE_KINDS = tuple(name for name, annotation in Plugin.__annotations__.items() if annotation == "Extensions")
 """The kinds of extensions that the core looks up: the fields of `Plugin` that hold extensions by name."""
-
-
-class MakeTarget(Protocol):
-    """Makes the target of a data set's rows, from the endpoint and the parameters that the data set declares."""
-
-    def __call__(self, endpoint: Endpoint, **parameters: Any) -> Target: ...  # noqa: ANN401 - the target's own
-
-
-class RunSource(Protocol):
-    """Opens files of another program as a run, or extends a run that is already `opened` (a run folder).
-
-    For a path or run that it does not know, it returns `opened`, which is None if no source has opened the path yet.
-    """
-
-    def __call__(self, path: Path, opened: OpenedRun | None) -> OpenedRun | None: ...
-
-
-class ClusterRule(Protocol):
-    """Returns the groups of dependent rows in a run, or None if the plug-in does not know the run's data."""
-
-    def __call__(self, run: OpenedRun, row_ids: list[str]) -> Clusters | None: ...
-
-
-class ObjectionRule(Protocol):
-    """Yields objections against shipping the new run; nothing for runs that the plug-in does not know.
-
-    An objection's code begins with the plug-in's name; its effect is `none` unless the runs cannot be compared.
-    """
-
-    def __call__(self, base: RunInfo, new: RunInfo) -> Iterable[Objection]: ...
-
-
-class Figures(Protocol):
-    """Additional figures of two runs, such as a leaderboard's."""
-
-    def of_pair(self, pair: RunPair, metric: MetricComparison) -> Iterable[Part]:
-        """Return the figures of two runs and their difference, for `compare`; nothing for unrelated runs."""
-
-
-class PairTable(Protocol):
-    """A table that compares two runs, shown next to their metrics."""
-
-    def data(self, base: RunInfo, new: RunInfo) -> JSON:
-        """Return the table's data for `compare --json`, or None for unrelated runs."""
-
-    def table(self, data: JSON) -> Table:
-        """Return the data as a table for users."""
-
-
-class Panel(Protocol):
-    """A panel of the report: Python computes its data, a script draws it in the browser."""
-
-    script: str
-    """JavaScript that calls `panel(NAME, {title, draw, row})`. `draw(data, open)` returns the panel's elements, and
-    `row(shown)` the panel's part of an opened row. Text is added with `data(text)`, never as markup.
-    """
-    style: str
-    """CSS of the panel's elements."""
-
-    def reader(self, folder: Path | None) -> PanelReader:
-        """Return the reader of one run's rows; None for a run without a run folder."""
 
 
 class UploaderLike(Protocol):
@@ -217,15 +181,6 @@ class MakeUploader(Protocol):
     """Makes the uploader for a destination, such as a Foundry project or the address of an MLflow server."""
 
     def __call__(self, destination: Any, *, allow_simulated: bool, **details: Any) -> UploaderLike: ...  # noqa: ANN401
-
-
-class RunnerLike(Protocol):
-    """Opens the runner of `--on NAME:ADDRESS` for a run with these options.
-
-    `recipe` makes the run's execution in another process. Returns a `tunecheck.evaluation.RunsElsewhere`.
-    """
-
-    def __call__(self, address: str | None, options: Any, recipe: Any) -> Any: ...  # noqa: ANN401
 
 
 class MirrorLike(Protocol):
@@ -245,9 +200,3 @@ class MirrorLike(Protocol):
 
     def running(self, runs: Iterable[str]) -> set[str]:
         """Return those of the runs that another machine is working on."""
-
-
-class OpenMirror(Protocol):
-    """Opens the mirror of an address; raises ConfigurationError if the address or the environment is invalid."""
-
-    def __call__(self, address: str) -> MirrorLike: ...

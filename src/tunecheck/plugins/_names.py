@@ -157,7 +157,7 @@ def find(
     workspace: Path | None = None,
     among: Sequence[Candidate] | None = None,
     trust: Trust | None = None,
-) -> Any:  # noqa: ANN401 - an extension of any kind; the protocols of `_interface` describe them
+) -> Any:  # noqa: ANN401 - an extension of any kind; the fields of `Plugin` describe them
     """Load the extension of a kind with this name.
 
     Args:
