@@ -94,12 +94,33 @@ def test_a_row_has_the_first_cause_that_holds_with_its_evidence(tmp_path: Path) 
     assert sum(shares.values()) == pytest.approx(sum(code is not None for code, _ in expected.values()) / len(lines))
 
 
-def test_encoding_is_no_cause_where_evaluators_got_the_decoded_arguments(tmp_path: Path) -> None:
-    texts = [json.dumps('{"city": "Rome"}'), '```json\n{"city": "Rome"}\n```', '{"city": Rome}']
-    data = [{"answer": called(call(text)), "tools": TOOLS, "ground_truth": TRUTH} for text in texts]
-    result = run(tmp_path, data, target=target, evaluators={"arguments": ArgumentMatchEvaluator()}, calls="lenient")
-    found = [(row["cause"], row["cause_evidence"].get("path")) for row in rows_of(result)]
-    assert found == [("wrong_argument.other", "city"), ("wrong_argument.other", "city"), ("bad_arguments", None)]
+NOT_LEFT = "- double_encoded answered_instead_of_calling double_encoded bad_arguments.fenced bad_arguments"
+
+
+@pytest.mark.parametrize(
+    ("calls", "found", "unparsed", "rates"),
+    [
+        (None, f"- call_left_in_text {NOT_LEFT}", 1, (25.0, 37.5)),
+        ("strict", f"call_left_in_text call_left_in_text {NOT_LEFT}", 2, (12.5, 37.5)),
+        ("lenient", f"- - - - answered_instead_of_calling{' wrong_argument.other' * 2} bad_arguments", 1, (50.0, 37.5)),
+    ],
+)
+def test_calls_in_a_text_and_wrongly_encoded_ones_count_as_the_run_says(
+    tmp_path: Path, calls: Any, found: str, unparsed: int, rates: tuple[float, float]
+) -> None:
+    text, right, wrong = f"<tool_call>{json.dumps(TRUTH[0])}</tool_call>", '{"city": "Paris"}', '{"city": "Rome"}'
+    texts = [right, json.dumps(right), json.dumps(wrong), f"```json\n{wrong}\n```", '{"city": Rome}']
+    answers = [said(text), said(text) | {"unparsed_calls": "complete"}, *(called(call(each)) for each in texts)]
+    answers.insert(4, said("Hm."))
+    data = [{"answer": answer, "tools": TOOLS, "ground_truth": TRUTH} for answer in answers]
+    result = run(tmp_path, data, target=target, evaluators={"e": ArgumentMatchEvaluator()}, calls=calls)
+    assert " ".join(row["cause"] or "-" for row in rows_of(result)) == found
+    reading, other, effect = ("strict", "lenient", "do not count") if calls != "lenient" else (calls, "strict", "count")
+    assert result.notes[-2:] == [
+        f"{unparsed} of 8 answers contain calls that the server did not parse. Production clients could not use these "
+        f"calls; with --calls {reading}, they {effect}",
+        f"e: pass rate {rates[0]}% with --calls {reading}, {rates[1]}% with --calls {other}",
+    ]
 
 
 def test_what_a_users_evaluator_finds_is_a_cause_beside_those_of_the_answer(tmp_path: Path) -> None:

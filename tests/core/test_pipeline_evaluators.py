@@ -242,6 +242,7 @@ def test_a_number_that_is_none_is_not_scored(tmp_path: Path, number: float) -> N
         assert (metrics["e.scored_count"], metrics["e.error_count"], metrics["e.e"]) == (1, 1, 1)
         assert metrics.get("e.binary_aggregate") is None
     assert column(result, "outputs.e.other") == [0.5, None], "the other keys stand"
+    assert column(result, "outputs.e.e_result") == column(result, "outputs.e.e_passed") == [None, None]
 
 
 def test_a_value_that_holds_itself_costs_its_key(tmp_path: Path) -> None:
