@@ -408,7 +408,8 @@ class SchemaCheck(msgspec.Struct, frozen=True):
 def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> SchemaCheck:
     """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises.
 
-    The work is estimated first. If it could take seconds, the result is a `problem` instead of a validation.
+    The work is estimated first. If it could take seconds, the result is a `problem` instead of a validation. Violations
+    are the first three, or one in general words if searching for them could take long.
     """
     # Only small schemas are kept in the cache.
     compiled = (_cached if len(schema) <= _CACHED_BYTES else _CompiledSchema)(schema)

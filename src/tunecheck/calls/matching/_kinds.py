@@ -332,7 +332,10 @@ def _dimension(unit: str) -> str:
 
 
 def _is_conversion(one: _Quantity, other: _Quantity) -> bool:
-    """Return whether two quantities are equal after a conversion. A number without a unit may have any unit."""
+    """Return whether two quantities are equal after a conversion. A number without a unit may have any unit.
+
+    Units are compared within half a percent, Celsius with Fahrenheit within half a degree.
+    """
     if one.unit == other.unit:
         return _is_equal(one.value, other.value) if one.unit else _is_bare_conversion(one.value, other.value)
 

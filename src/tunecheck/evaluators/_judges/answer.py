@@ -558,7 +558,11 @@ _WORK = 20_000_000
 
 
 def _objects(text: str) -> Iterator[_Candidate]:
-    """Yield the complete objects in a text. Stop after too many broken objects, to bound the time."""
+    """Yield the complete objects in a text. Stop after too many broken objects, to bound the time.
+
+    Raises:
+        JudgementError: an object contains a key twice with different values.
+    """
     # A broken object may cost a scan of the rest, so a longer text has fewer attempts.
     attempts = max(16, min(500, _WORK // max(1, len(text))))
 
