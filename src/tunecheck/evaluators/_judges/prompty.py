@@ -78,8 +78,9 @@ def none_if_nan(value: object) -> object:
 def input_text(value: object, tool_definitions: object = None) -> str:
     """Return a row's value (a response, question or context) as text for a prompt.
 
-    Text is unchanged; calls are written in canonical form, messages as `role: content`, other data as JSON. None and
-    NaN become an empty text. The tool definitions decide what is a call if the format alone does not.
+    Calls, also those in a text, are written in canonical form, without the text around them. Other text is unchanged.
+    Conversations are written as lines `role: content`, other data as JSON; None and NaN become an empty text. The tool
+    definitions decide what is a call if the format alone does not.
     """
     value = none_if_nan(value)
     if value is None:
