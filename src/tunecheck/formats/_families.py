@@ -261,7 +261,7 @@ def _take_leading(body: str, collector: CallCollector, marks: Marks) -> str:
 def _take_thought(text: str, start: int, thought: Thought, collector: CallCollector) -> int:
     """Add the reasoning that begins at `start` to the collector, and return its end.
 
-    Without a closing mark, reasoning extends to the end of the text.
+    Without a closing mark, reasoning extends to the end of the text, and the collector keeps it as `open_thought`.
     """
     inside = start + len(thought.opens)
     closings = [(text.find(close, inside), close) for close in thought.closes]

@@ -228,7 +228,10 @@ def argument_faults(match: Match) -> Iterator[Fault]:
 
 
 def schema_faults(match: Match) -> Iterator[Fault]:
-    """Yield a fault for each call of an unknown function, each violation of a schema, and each skipped check."""
+    """Yield a fault for each call of an unknown function, each violation of a schema, and each note of the match.
+
+    The notes say what could not be compared or validated.
+    """
     for call in match.unknown:
         yield Fault(code="unknown_function", call=call.name)
     for violation in match.violations:

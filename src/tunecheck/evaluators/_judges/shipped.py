@@ -106,7 +106,11 @@ class GroundednessEvaluator(ShippedJudge):
         tool_definitions: object = None,
         **more: object,
     ) -> Mapping[str, object] | VerdictWithoutModel:
-        """Return the prompt's inputs as text; raise ValueError if there is no context."""
+        """Return the prompt's inputs, with response, context and query as text.
+
+        Raises:
+            ValueError: there is no context.
+        """
         support = input_text(context)
         if not support.strip():
             raise ValueError("there is no context to check the response against: map a column to `context`")
@@ -137,6 +141,9 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         """Compare the calls.
 
         Return the verdict if the comparison decides the row, else the prompt's inputs with the differences.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read, or a needed ground truth is missing.
         """
         # Strict, because the model judges whether a difference matters.
         comparison = compare_calls(response, ground_truth, tool_definitions, _STRICT, AUTO)
