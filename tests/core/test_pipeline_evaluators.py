@@ -116,11 +116,15 @@ class CannotBeMade(NeedsArguments):
         (NeedsArguments, r"'e' cannot be created without arguments \(.*threshold.*\): pass an instance"),
         (
             CannotBeMade,
-            r"'e' cannot be created without arguments \(KeyError: .*\): pass an instance, or correct its __init__",
+            r"^evaluator 'e' cannot be created without arguments \(KeyError: 'no key'\): "
+            "pass an instance, or correct its __init__$",
         ),
-        (3, "'e' must be a function or class, not a int"),
-        (None, "'e' must be a function or class, not a NoneType"),
-        (positional, "parameter 'response' is positional-only: remove the / after it, or wrap the function"),
+        (3, "^evaluator 'e' must be a function or class, not a int$"),
+        (None, "^evaluator 'e' must be a function or class, not a NoneType$"),
+        (
+            positional,
+            "^evaluator 'e': parameter 'response' is positional-only: remove the / after it, or wrap the function$",
+        ),
         (dict, "the parameters of .* cannot be read|must be a function or class, not a dict"),
         ("no_such_one", "no 'no_such_one' among the evaluators"),
     ],
