@@ -4,7 +4,6 @@
 The status of a check (`DoctorCheck.verdict`), in the order of its tests:
 
     skip   no request with tools was answered, and the check is about tools or calls
-    skip   the check is only about chat completions, and the endpoint has none
     fail   its question ended in an error
     skip   the check is about calls, and no answer has one
     skip   it found a problem, but the answer was cut off, which another check reports
@@ -379,8 +378,12 @@ def _streamed_calls_match(answers: Answers) -> Diagnosis:
     """Check that a streamed answer calls the same functions as the answer to the same question without a stream.
 
     The values of the arguments may differ, but a call must not lose all its arguments in the stream, and the stream
-    must not be empty. Warn if streams are refused or report no tokens; skip without a call to compare.
+    must not be empty. Warn if streams are refused or report no tokens; skip without a call to compare, or if the
+    endpoint has no chat completions, because only these can be streamed.
     """
+    if not answers.endpoint.is_chat:
+        return Diagnosis("skip", "only chat completions can be streamed")
+
     whole, streamed = answers["call"], answers["streamed"]
     if streamed.error is not None:
         return Diagnosis("warn", f"streams are refused: {streamed.refusal}", "do not set `stream`")
@@ -437,8 +440,7 @@ class DoctorCheck(msgspec.Struct, frozen=True):
     """A check by name, with the question that it needs answered.
 
     `about`: the check examines any answers, answers to questions with tools, or calls. `needs_whole`: it is skipped if
-    that answer was cut off. `only_chat`: it only applies to chat completions. `if_refused`: advice if the endpoint
-    refuses the question.
+    that answer was cut off. `if_refused`: advice if the endpoint refuses the question.
     """
 
     name: str
@@ -446,7 +448,6 @@ class DoctorCheck(msgspec.Struct, frozen=True):
     examine: Callable[[Answers], Diagnosis]
     about: Literal["answers", "tools", "calls"] = "calls"
     needs_whole: bool = False
-    only_chat: bool = False
     if_refused: str = ""
 
     def verdict(self, answers: Answers) -> Diagnosis:
@@ -457,8 +458,6 @@ class DoctorCheck(msgspec.Struct, frozen=True):
         no_tools_reason = None if self.about == "answers" else answers.without_tools
         if no_tools_reason:
             return Diagnosis("skip", no_tools_reason)
-        if self.only_chat and not answers.endpoint.is_chat:
-            return Diagnosis("skip", "only chat completions can be streamed")
 
         answer = answers[self.question]
         if (error := answer.error) is not None:
@@ -497,7 +496,7 @@ CHECKS = (
         if_refused=_NO_RESULTS,
     ),
     DoctorCheck("finish reasons are correct", "greeting", _finish_reasons_are_correct, "tools", needs_whole=True),
-    DoctorCheck("streamed calls match", "call", _streamed_calls_match, "tools", needs_whole=True, only_chat=True),
+    DoctorCheck("streamed calls match", "call", _streamed_calls_match, "tools", needs_whole=True),
     DoctorCheck("reasoning is kept apart", "untooled", _reasoning_is_kept_apart, "answers"),
     DoctorCheck("nothing is cut off", "count", _nothing_is_cut_off, "answers"),
     DoctorCheck("stop tokens are removed", "untooled", _stop_tokens_are_removed, "answers"),
