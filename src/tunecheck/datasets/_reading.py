@@ -44,9 +44,11 @@ from tunecheck.datasets._sources import (
     Digest,
     FileSource,
     JsonLinesSource,
+    ListSource,
     Record,
     Source,
     json_source,
+    listed_rows,
     read_sidecar,
     sidecar_path,
 )
@@ -396,11 +398,11 @@ def _in_memory(data: object, limit: int | None = None, name: str | None = None) 
     Raises:
         DataError: the data is of another type, and the message says what to give instead; or the iterable fails.
     """
-    from tunecheck.datasets._in_memory import FrameSource, ListSource, listed_rows  # most data is in files
-
     pandas = sys.modules.get("pandas")  # if pandas was never imported, the data is not a DataFrame
     source: Source
     if pandas is not None and isinstance(data, pandas.DataFrame):
+        from tunecheck.datasets._tables import FrameSource  # most data is JSON Lines
+
         source = FrameSource(data)
     elif isinstance(data, (list, tuple)):
         source = ListSource(data)

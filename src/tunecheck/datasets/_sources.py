@@ -1,4 +1,4 @@
-"""Sources of rows in files: the common base class, JSON Lines and JSON arrays; defaults in the YAML file next to them.
+"""Sources of rows: the common base class, lists, JSON Lines and JSON arrays; defaults in a data file's YAML file.
 
 Records are numbered in order, and errors name the place: `val.jsonl, line 2, column 7: the line is not JSON: …`.
 
@@ -13,7 +13,8 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
@@ -101,6 +102,66 @@ class Source(ABC):
     def state(self) -> object:
         """Return a value that changes with the source; None if this kind of source has none. The source is not read."""
         return None
+
+
+# -- rows in memory
+
+
+class ListSource(Source):
+    """A list of dicts. Values are not converted, even if they have no JSON form."""
+
+    name = "rows"
+    label = "the list of rows"
+
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        self._rows = rows
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield a copy of each dict with its number from 1; add its content to the digest."""
+        for number, row in enumerate(self._rows, 1):
+            record = copy_row(self, row, number)
+            if digest is not None:
+                digest.add(record)
+            yield number, record
+
+
+def listed_rows(rows: Iterable[object], limit: int | None) -> ListSource:
+    """Return the first `limit` rows of an iterable as a list (None: all rows); the iterable is read at once.
+
+    Raises:
+        DataError: the iterable raises an exception, or a row is not a dict with texts as keys.
+    """
+    listed: list[Record] = []
+    source = ListSource(listed)
+    source.label = "the iterable of rows"
+    try:
+        for row in islice(rows, limit):
+            listed.append(copy_row(source, row, len(listed) + 1))  # the iterable may yield the same dict again
+    except DataError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
+        source.refuse(f"the iterable raised {type(error).__name__}: {error}", len(listed) + 1)
+    return source
+
+
+def copy_row(source: Source, row: object, number: int) -> Record:
+    """Return a copy of a user's row; `number` is the row's number in errors.
+
+    Raises:
+        DataError: the row is not a dict, or a column's name is not text.
+    """
+    if not isinstance(row, Mapping):
+        source.refuse(f"the row is of type {type(row).__name__}: pass each row as a dict of columns", number)
+
+    # A copy, so that the user's dict stays as it is.
+    record: Record = dict(row)
+    for key in record:
+        if not isinstance(key, str):
+            source.refuse(f"the column name {key!r} is not text: use texts as the keys of rows", number)
+    return record
+
+
+# -- files
 
 
 class FileSource(Source):

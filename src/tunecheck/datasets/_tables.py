@@ -1,4 +1,4 @@
-"""Rows from CSV and Parquet files, and the conversion of table cells to JSON.
+"""Rows from CSV and Parquet files and from DataFrames, and the conversion of table cells to JSON.
 
 CSV has a header of distinct names, and all cells stay text. Parquet is read in batches. A cell becomes JSON as follows:
 
@@ -26,9 +26,10 @@ from uuid import UUID
 
 from tunecheck._errors import MissingExtraError
 from tunecheck._json import JSON
-from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record
+from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record, Source
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
     import pyarrow.parquet
 
@@ -149,6 +150,31 @@ class ParquetSource(FileSource):
         for field in schema:
             if _holds_bytes(field.type):
                 self.refuse(f"the column {field.name!r} holds bytes: leave it out, or store it as text")
+
+
+class FrameSource(Source):
+    """A pandas DataFrame: missing values become None, numpy numbers Python numbers, timestamps ISO 8601 text."""
+
+    name = "dataframe"
+    label = "the DataFrame"
+
+    def __init__(self, frame: pandas.DataFrame) -> None:
+        """Take the frame; raise DataError if a column's name is no text or occurs twice."""
+        self._frame = frame
+
+        for column in frame.columns.tolist():
+            if not isinstance(column, str):
+                self.refuse(f"the column name {column!r} is not text: set df.columns = df.columns.map(str)")
+        self.refuse_repeated_columns(frame.columns.tolist())
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Yield each row as a dict of JSON values with its number from 1; add its content to the digest."""
+        names = self._frame.columns.tolist()
+        for number, cells in enumerate(self._frame.itertuples(index=False, name=None), 1):
+            record: Record = dict(zip(names, map(to_json, cells), strict=True))  # type: ignore[arg-type]
+            if digest is not None:
+                digest.add(record)
+            yield number, record
 
 
 def without_nulls(value: JSON) -> JSON:

@@ -14,7 +14,7 @@ from tunecheck._files import DatasetEntry, RunFile
 from tunecheck._json import JSON, object_or_empty, text_or_none
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan
-from tunecheck.datasets._sources import DatasetDefaults
+from tunecheck.datasets._sources import DatasetDefaults, ListSource
 from tunecheck.pipeline._finished_rows import RowsView
 from tunecheck.pipeline._journal_reader import JournalReader
 from tunecheck.runs._store import Run
@@ -39,8 +39,6 @@ class RecordedRows(Dataset):
 
     def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
         """Make a data set of a run's rows, with the name, path and clusters of the run's data set."""
-        from tunecheck.datasets._in_memory import ListSource
-
         declared = DatasetDefaults(cluster=described.cluster, primary=described.primary)
         super().__init__(ListSource([]), defaults=declared)
 
