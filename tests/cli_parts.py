@@ -16,7 +16,6 @@ from unittest.mock import patch
 import pytest
 
 from tunecheck.cli import main
-from tunecheck.cli._evaluate.summary import RunPage
 from tunecheck.results import FirstScreen
 from tunecheck.views import Table
 
@@ -57,12 +56,8 @@ class Said:
         return json.loads(self.out)
 
 
-class PageInMemory(RunPage, frozen=True):
-    """The page of a run that has no folder, so that its three sentences cannot be read from there."""
-
-    @property
-    def screen(self) -> FirstScreen:
-        return FirstScreen(("match: 31 of 46 rows passed.", "No row failed.", "Next, look"), Table([], []))
+SCREEN = FirstScreen(("match: 31 of 46 rows passed.", "No row failed.", "Next, look"), Table([], []))
+"""The first screen of a run that has no folder, from which it could be read."""
 
 
 FIRST_TIME = "note: you have no earlier run in this folder; this run loads the code {}\n"

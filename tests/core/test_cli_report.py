@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.cli_parts import PageInMemory
+from tests.cli_parts import SCREEN
 from tests.tables import cases
 
 from tunecheck import EvaluationResult, Run
@@ -27,7 +27,7 @@ from tunecheck.pipeline import (
 )
 from tunecheck.pipeline._plan import Remarks, Tally
 from tunecheck.plugins import JSON, EvaluatorEntry, MetricEntry, RunFile, read_fitting
-from tunecheck.results import main_figure_of
+from tunecheck.results import FirstScreen, main_figure_of
 from tunecheck.views import console, print_view, text_of
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
@@ -38,6 +38,14 @@ def metrics(passed: int, rows: int, name: str = "calls") -> dict[str, JSON]:
         f"{name}.binary_aggregate": passed / rows, f"{name}.scored_count": rows, f"{name}.not_applicable_count": 0,
         f"{name}.error_count": 0, "row_count": rows,
     }  # fmt: skip
+
+
+class PageInMemory(RunPage, frozen=True):
+    """The page of a run without a folder."""
+
+    @property
+    def screen(self) -> FirstScreen:
+        return SCREEN
 
 
 def summary(**changed: Any) -> RunPage:

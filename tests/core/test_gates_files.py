@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.cli_parts import PageInMemory, Said, call, here, outside_code, replay, rows, workspace
+from tests.cli_parts import SCREEN, Said, call, here, outside_code, replay, rows, workspace
 
 from tunecheck import EvaluationResult, Run
 from tunecheck._files import Summary
@@ -17,11 +17,20 @@ from tunecheck.cli._gates import GateOutcome
 from tunecheck.pipeline import Failures
 from tunecheck.pipeline._plan import Tally
 from tunecheck.plugins import JSON, EvaluatorEntry
+from tunecheck.results import FirstScreen
 from tunecheck.views import junit
 
 Evaluated = Callable[..., Said]
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
+
+
+class PageInMemory(RunPage, frozen=True):
+    """The page of a run without a folder."""
+
+    @property
+    def screen(self) -> FirstScreen:
+        return SCREEN
 
 
 def summary(text: str = "run", *gates: GateOutcome, errors: int = 0) -> RunPage:
