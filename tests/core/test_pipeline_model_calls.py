@@ -167,9 +167,12 @@ def test_what_the_target_spends_is_counted_too(tmp_path: Path) -> None:
 
 
 def test_a_call_that_fails_is_the_rows_error_and_asked_again_when_the_run_is_reused(tmp_path: Path) -> None:
-    model = Model(failing={"bb": EndpointError("busy")})
+    busy = EndpointError("busy", request_id="id-7")
+    busy.code = "content_filter"
+    model = Model(failing={"bb": busy})
     first = judged(tmp_path, Judge(model), rows("a", "bb"))
-    assert column(first, "error.judge")[1]["message"] == "busy"
+    error = {"type": "EndpointError", "message": "busy", "request_id": "id-7", "cause": "filtered"}
+    assert column(first, "error.judge") == [None, error]
     again = Model()
     second = judged(tmp_path, Judge(again), rows("a", "bb"), reuse=first.run_dir)
     assert column(second, "outputs.judge.n") == [1, 2]

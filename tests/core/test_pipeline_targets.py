@@ -264,7 +264,7 @@ def test_a_target_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, targe
 def test_an_answer_s_column_cannot_pass_for_an_evaluator_s_output(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], target=lambda q: {"e.n": 1, "ex.n": 2}, evaluators={"e": lambda q: {"n": 3}})
     (error,) = column(result, "error.target")
-    assert "the answer's column 'e.n' clashes with evaluator 'e': rename the column" in error["message"]
+    assert error["message"] == "the answer's column 'e.n' clashes with evaluator 'e': rename the column"
     assert metrics_of(result)["e.error_count"] == 1
 
 
