@@ -430,16 +430,14 @@ def plain_values(place: str, schema: Schema, random: Random, function: str = "",
     *_, last = (part for part in place.split(".") if part != "*")
     name = singular(last) if place.endswith(".*") else last
 
-    if isinstance(schema.get("enum"), list):
-        return cast("list[JSON]", schema["enum"])
-
     description = str(schema.get("description") or "") if schema.get("type") == "string" else ""
     described: list[JSON] = [double or single for double, single in _QUOTED.findall(description)]
     described = described or [*_AS.findall(description)]
     by_format = load_shipped().by_format.get(str(schema.get("format")), [])
 
     # The first source with a fitting value wins; the most specific sources come first.
-    known: list[Sequence[JSON]] = [[schema.get("example")], as_list(schema.get("examples")), by_format, described]
+    stated = [as_list(schema.get("enum")), [schema.get("example")], as_list(schema.get("examples"))]
+    known: list[Sequence[JSON]] = [*stated, by_format, described]
     # `directory path` comes before `path` for the parameter `path` of `list_directory`.
     subjects = [f"{singular(each)} " for each in words_of(function)]
     words = [each for word in words_of(name) for each in (word, singular(word))]
