@@ -268,7 +268,6 @@ class ResourceModel:
 
         # A new record with a text as key gets its key from the call.
         needed = self._key_parameter(operation, kind) if does == "create" and kind.makes == "text" else None
-        items = parameters["body"].schema.get("items") if does == "create" and "body" in others else None
 
         owners = {name: kind.scopes.get(name) for name in from_path}
         scopes = {name: owner.name for name, owner in owners.items() if owner is not None and owner is not kind}
@@ -284,8 +283,6 @@ class ResourceModel:
             refers={**dict(self._references(operation, key)), **scopes},
             search=search,
             limit=limit,
-            # A list of objects creates a record for each of them.
-            each="body" if isinstance(items, dict) and "properties" in items else None,
             sets=_sets(operation, kind) if does == "act" else {},
             answers=operation.answer.field or None,
             ignores=[name for name in others if writes and parameters[name].place in ("query", "header")],

@@ -169,9 +169,9 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An operation on a resource, and its tool definition: `parameters` are JSON Schemas by name.
 
-    `create` stores the arguments as a new record, or each record in the list argument `each`. `read`, `update` and
-    `delete` work on the record that the argument `key` identifies. `list` returns records in the field `answers`. `act`
-    is any other change of a record: it sets the fields `sets`, or stores the arguments under the action's name.
+    `create` stores the arguments as a new record. `read`, `update` and `delete` work on the record that the argument
+    `key` identifies. `list` returns records in the field `answers`. `act` is any other change of a record: it sets the
+    fields `sets`, or stores the arguments under the action's name.
 
     `matches` maps parameters to fields: a record is selected only if the field has the argument's value. `refers` maps
     parameters to resources: the resource must have a record with this key. `search` is the parameter for a text that a
@@ -189,7 +189,6 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refers: dict[str, str] = {}
     search: str | None = None
     limit: str | None = None
-    each: str | None = None
     sets: dict[str, Any] = {}
     answers: str | None = None
     ignores: list[str] = []
@@ -304,25 +303,13 @@ class Resources(TableSimulator):
         return execute(action, arguments)
 
     def _create(self, action: Action, arguments: Record) -> Record:
-        """Add a record with the arguments as fields and return a copy of it.
-
-        If the action's `each` names a list argument, add a record for each of its objects and return copies of all.
-        """
-        records = None if action.each is None else arguments.get(action.each)
-        if isinstance(records, list):
-            added: list[JSON] = [self._add_record(action, record) for record in records if isinstance(record, dict)]
-            return {action.answers or action.resource: added}
-
-        # An argument of the path is stored in its field, for example `ownerId` in `owner_id`.
-        fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
-        return self._add_record(action, fields)
-
-    def _add_record(self, action: Action, fields: Record) -> Record:
-        """Store a new record with default fields and, unless the fields have a key, a new key; return a copy.
+        """Store a record of default fields, the arguments and, unless they have a key, a new key; return a copy.
 
         Raises:
             SimulatorError: another record has the key.
         """
+        # An argument of the path is stored in its field, for example `ownerId` in `owner_id`.
+        fields = {action.matches.get(name, name): arguments[name] for name in arguments if name not in action.ignores}
         kind, records = self.resources[action.resource], self._records[action.resource]
         # Copies, because later calls change records, but not the class's tables or a call's arguments.
         record = {**copy_json(kind.defaults), **copy_json(fields)}
