@@ -37,7 +37,7 @@ import sys
 from pathlib import Path
 from tunecheck.datasets._reading import open_dataset
 dataset = open_dataset(sys.argv[1])
-assert dataset.scan().rows == 200_000 and dataset.scan().ids_unique
+assert dataset.scan().rows == 200_000 and dataset.scan().has_ids
 for row in dataset.rows():
     pass
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])

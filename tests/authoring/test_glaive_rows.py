@@ -144,7 +144,7 @@ def test_the_messages_of_the_sample_are_ones_a_chat_completions_server_accepts(s
 def test_the_converted_sample_is_a_data_set_with_defaults(sample: Path, tmp_path: Path) -> None:
     convert_glaive(sample, tmp_path / "glaive.jsonl")
     dataset = open_dataset(tmp_path / "glaive.jsonl")
-    assert dataset.scan().ids_unique
+    assert dataset.scan().has_ids
     assert dataset.defaults.column_mapping == {
         "ground_truth": "${data.answer}",
         "tool_definitions": "${data.tools}",

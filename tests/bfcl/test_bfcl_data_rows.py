@@ -111,7 +111,7 @@ def test_evaluators_go_by_what_the_rows_are_and_all_are_asked_in_conversations(t
 def test_every_category_has_its_rows_and_their_ids_are_unique(copy: Path, name: str) -> None:
     dataset = load_bfcl(f"{name}?data={copy}")
     scan = dataset.scan()
-    assert (scan.rows, scan.ids_unique) == (CATEGORIES[name].rows, True)
+    assert (scan.rows, scan.has_ids) == (CATEGORIES[name].rows, True)
     extra = {"declared"} if CATEGORIES[name].language != "python" else set()
     assert scan.columns == (MULTI_TURN if CATEGORIES[name].multi_turn else SINGLE_TURN | extra)
     assert all(row.values["category"] == name for row in dataset.rows())

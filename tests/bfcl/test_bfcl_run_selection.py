@@ -63,7 +63,7 @@ def test_a_copy_that_is_not_there_is_said_with_how_to_get_it(tmp_path: Path) -> 
 def test_ids_are_stable_and_the_selection_is_told_apart_by_its_digest(copy: Path) -> None:
     scans = [select_rows("irrelevance", limit=limit, folder=copy).scan() for limit in (None, 2)]
     assert [scan.rows for scan in scans] == [3, 2]
-    assert scans[0].ids_unique
+    assert scans[0].has_ids
     assert scans[0].sha256 != scans[1].sha256
 
 

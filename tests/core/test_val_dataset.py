@@ -35,7 +35,7 @@ def test_it_has_more_than_a_hundred_rows_over_more_than_eighteen_functions(rows:
 
 def test_its_ids_are_unique_and_its_rows_have_the_shape_of_a_converted_data_set(dataset: Dataset) -> None:
     scan = dataset.scan()
-    assert scan.ids_unique
+    assert scan.has_ids
     assert scan.columns == {"id", "query", "answer", "tools"}
     assert len({row.fingerprint for row in dataset.rows()}) == scan.rows
 

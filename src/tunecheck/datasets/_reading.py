@@ -1,7 +1,7 @@
 """Open any kind of data as a Dataset: a stream of rows with stable ids, validated once before use.
 
 data = open_dataset("val.jsonl")       # a path, "loader:argument", dicts, a DataFrame, an iterable of dicts
-data.scan()                            # one validating pass: row count, sha256, columns, whether ids are unique
+data.scan()                            # one validating pass: row count, sha256, columns, whether rows have ids
 for row in data.rows(): ...            # streaming; memory stays flat
 
 Data becomes rows by these rules, the first that fits:
@@ -80,14 +80,14 @@ class Scan(Struct, frozen=True):
     """The result of one pass over a data set.
 
     `rows` is the number of rows after `limit`. `sha256` is the hash of the file's bytes, or of the rows as canonical
-    JSON; None if a row has no JSON form. `columns` holds all top-level names. `ids_unique`: every row has a usable
+    JSON; None if a row has no JSON form. `columns` holds all top-level names. `has_ids`: every row has a usable
     `id`, which becomes the row's id.
     """
 
     rows: int
     sha256: str | None
     columns: frozenset[str]
-    ids_unique: bool
+    has_ids: bool
 
 
 class Dataset:
@@ -167,7 +167,7 @@ class Dataset:
         self._check_unchanged()
 
         records = islice(self._source.records(), self._limit)
-        return self._yield_watched(self._identify(records, by_id=scan.ids_unique))
+        return self._yield_watched(self._identify(records, by_id=scan.has_ids))
 
     def places(self) -> Iterator[str]:
         """Yield the place of each row for messages, such as `val.jsonl:7`; in files without lines, `name, row 7`."""
