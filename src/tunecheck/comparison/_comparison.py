@@ -111,7 +111,6 @@ class MetricComparison(MetricRef, frozen=True):
     p_value: float | None = None
     test: str = "none"
     p_exact: float | None = None
-    p_mid: float | None = None
     p_adjusted: float | None = None
     b: int | None = None
     c: int | None = None

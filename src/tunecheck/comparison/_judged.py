@@ -284,7 +284,6 @@ def _without_difference(metric: MetricComparison, base: RunTable, new: RunTable)
         difference=Estimate(None, None, None, n, confidence, "none", clusters=clusters, remark=reason),
         p_value=None,
         p_exact=None,
-        p_mid=None,
         smallest_difference=None,
         non_inferiority=None if test is None else NonInferiority(None, None, test.margin, test.alpha, reason),
         verdict="judges differ" if metric.tested else None,

@@ -210,8 +210,6 @@ def measure(
         result,
         p_value=paired.p_value,
         p_exact=paired.p_exact,
-        # For verdicts, which have `b`, the p-value is a mid-p value. An early decision has none.
-        p_mid=None if paired.b is None or decided is not None else paired.p_value,
         test=paired.test,
         smallest_difference=smallest_difference(paired),
         non_inferiority=within_margin,
@@ -249,7 +247,7 @@ def _with_early_decision(paired: Paired, decided: DecidedMetric) -> Paired:
         paired.difference, value=decided.difference, low=decided.low, high=decided.high, method=ANY_STOPPING
     )
 
-    # There is no exact or mid-p variant of a test that is valid at any stopping time.
+    # There is no exact variant of a test that is valid at any stopping time.
     return replace(paired, difference=difference, p_value=decided.p_value, p_exact=None, test=ANY_STOPPING)
 
 
