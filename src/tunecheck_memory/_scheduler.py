@@ -114,7 +114,10 @@ class Task:
         return step
 
     def record_reply(self, text: str | None, sent_us: int) -> None:
-        """Keep the outcome of the last step, which `next` sends to the test's generator."""
+        """Keep the outcome of the last step, which `next` sends to the test's generator.
+
+        `text` is the reply of the agent or the judge, `sent_us` the time at which the step began.
+        """
         self._last = Replied(text, sent_us, self._scene.now_us())
 
 

@@ -221,7 +221,7 @@ def _displacement(steps: Sequence[re.Match[str]]) -> TownPoint:
 
 
 def _score_position(reached: TownPoint, expected: TownPoint) -> Score:
-    """Score 1 if the reply leads to the expected point."""
+    """Score 1 if the reply leads to within 50 m of the expected point, else 0."""
     reason = f"the route leads {_position_text(reached)}"
     if math.dist(reached, expected) < _NEAR_KM:
         return Score(1.0, (reason,))
