@@ -67,7 +67,7 @@ def evaluate(
         )
 
         result = _run(script.execution(settings), uploader)
-        rows = list(cast("list[dict[str, JSON]]", result["rows"]))
+        rows = [*result.rows]
 
         table = build_table(rows, script.columns, evaluators, script.dataset.gaps)
 
