@@ -202,7 +202,8 @@ class JournalReader:
         """Offset of the last record of each model call, by key."""
         self._calls_by_row: dict[int, list[int]] = {}
         """Offsets of the model calls that were made for a row, by row index."""
-        self._paid_offsets = array("Q")
+        self._call_offsets = array("Q")
+        """Offsets of all records of model calls, also of equal calls."""
         self._since = since
         self._failures: dict[str, _ByRow] = {}
         """This session's failures by stage."""
@@ -229,7 +230,7 @@ class JournalReader:
 
             if record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
-                self._paid_offsets.append(offset)
+                self._call_offsets.append(offset)
                 if record.i is not None:
                     self._calls_by_row.setdefault(record.i, []).append(offset)
             elif record.i is not None:
@@ -329,12 +330,12 @@ class JournalReader:
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
 
-    def paid_calls(self) -> Iterator[ModelCall]:
+    def recorded_calls(self) -> Iterator[ModelCall]:
         """Yield the records of the model calls, also of those that another run paid for.
 
         Equal calls by several workers are yielded separately.
         """
-        for offset in self._paid_offsets:
+        for offset in self._call_offsets:
             with contextlib.suppress(msgspec.ValidationError):  # a damaged record is not counted
                 yield convert_value(self._read(offset), ModelCall)
 

@@ -140,9 +140,9 @@ class CachedResults:
         """Yield the indices of the rows that this run answered before it was interrupted."""
         return self._own.answered() if self._own else iter(())
 
-    def paid_calls(self) -> Iterator[ModelCall]:
-        """Yield the records of the calls that this run journaled before it was interrupted."""
-        return self._own.paid_calls() if self._own else iter(())
+    def recorded_calls(self) -> Iterator[ModelCall]:
+        """Yield the records of the calls that this run journaled before an interruption, also if another run paid."""
+        return self._own.recorded_calls() if self._own else iter(())
 
     def close(self) -> None:
         """Close the files."""
@@ -180,7 +180,7 @@ class RunCalls:
         self._recorded: dict[str, int] = {}
         """The journal offsets of the calls that this process has recorded, by key."""
 
-        for call in cached.paid_calls():
+        for call in cached.recorded_calls():
             if call.e is not None:  # else another run has paid for the call
                 self._count_paid(call.e, call.out, call.cost, call.cur)
 
