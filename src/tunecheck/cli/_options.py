@@ -396,7 +396,7 @@ class Command(Generic[T]):
 
 
 class _PanelledCommand(click.Command):
-    """A command whose help groups `options` in panels; it lists only the `core` ones, or all if `core` is empty."""
+    """A command with its `options` grouped in panels in the help: only the `core` ones, or all if `core` is empty."""
 
     options: Sequence[OptionField] = ()
     core: Sequence[str] = ()

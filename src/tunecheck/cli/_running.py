@@ -128,7 +128,7 @@ def lasting_name(run: Path, results_dir: Path) -> str:
 
 
 def note_changed(*runs: Run) -> None:
-    """Print a note on stderr for each run whose results have changed since it wrote them."""
+    """Print a note on stderr for each run if its results have changed since they were written."""
     from tunecheck.runs._manifest import changed_since
 
     for run in runs:

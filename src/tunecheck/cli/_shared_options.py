@@ -226,7 +226,7 @@ class EvaluatorOptions(ModelOptions):
 
 
 class GateOptions(CommandOptions):
-    """Options of commands whose exit code depends on gates."""
+    """Options of commands with gates, which decide the exit code."""
 
     fail_under: list[str] | None = option("Exit 3 unless met, e.g. 'match>=0.8' (repeatable).", "GATE", GATING)
     max_error_rate: float | None = option(

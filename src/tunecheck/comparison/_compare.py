@@ -495,7 +495,7 @@ def row_histories(passed: Floats) -> tuple[Codes, Codes]:
 def rows_over_runs(metric: str, passes: str | None, runs: Runs, most: int | None) -> results.RowsOverRuns | None:
     """Return the history of all rows with a verdict in every run; None if a run has no verdicts.
 
-    `passes` is the column of the metric's verdicts. Of each outcome except `right`, at most `most` rows are listed;
+    `passes` is the column of the metric's verdicts. At most `most` rows of each outcome except `right` are listed;
     with None, all of them.
     """
     if passes is None or not all(passes in table.columns for table in runs.tables):

@@ -142,7 +142,7 @@ def first_screen(run: Run, options: Sequence[str] | None = None, failures: Failu
         figures[name] = [main_figure_of(name, entry, group.metrics, is_uncalibrated=uncalibrated) for group in columns]
 
     counts = failures.causes
-    # The most frequent cause first. Of equally frequent ones, those of the model last, else in the order of checking.
+    # The most frequent cause first. Equally frequent causes: those of the model last, else in the order of checking.
     causes = sorted(order_causes(counts), key=lambda code: (-counts[code].rows, cause_named(code).side == "model"))
 
     other = _other_reason(failures, causes, primary=next(iter(figures), ""))
