@@ -52,7 +52,8 @@ _ABOUT = "Is this iteration of a fine-tuned function-calling endpoint better tha
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with these arguments, by default the process's own; return the exit code."""
-    program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
+    as_module = PurePath(sys.argv[0]).parts[-2:] == ("tunecheck", "__main__.py")
+    program = "python -m tunecheck" if as_module else "tunecheck"
 
     version = click.version_option(__version__, prog_name="tunecheck", message="%(prog)s %(version)s")
     return _run(Invocation(program, f"{program} evaluate"), lambda: version(_CommandGroup((), _ABOUT)), arguments)
