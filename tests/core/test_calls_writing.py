@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from tests.tables import cases
 
-from tunecheck import ConfigurationError, _json as jsontext
+from tunecheck import _json as jsontext
 from tunecheck.calls import FORMATS, FunctionCall, PythonScanner, UnreadableError, decode, write_calls
 from tunecheck.formats import read_calls
 from tunecheck.plugins import JSON
@@ -134,27 +134,9 @@ def test_no_calls_are_written_as_what_reads_as_no_calls_and_no_text(wire_format:
         assert write_calls([], wire_format) == ""
 
 
-def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match=r"no call format has the name 'opnai'; did you mean 'openai'\?"):
-        write_calls([], "opnai")
-
-
-@pytest.mark.parametrize(
-    ("call", "wire_format", "message"),
-    [
-        (
-            FunctionCall("f", {"a": float("nan")}),
-            "openai",
-            "the call of 'f' cannot be written: nan is not a JSON number",
-        ),
-        (FunctionCall(" "), "openai", "a call cannot be named ' ': write"),
-        (FunctionCall("two words"), "bfcl_text", "the name 'two words' is not valid in Python"),
-        (FunctionCall("multi_tool_use.parallel"), "hermes", "a call cannot be named"),
-    ],
-)
-def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        write_calls([call], wire_format)
+def test_a_number_that_json_has_not_is_not_written() -> None:
+    with pytest.raises(ValueError, match=r"^the call of 'f' cannot be written: nan is not a JSON number$"):
+        write_calls([FunctionCall("f", {"a": float("nan")})], "openai")
 
 
 @given(values)

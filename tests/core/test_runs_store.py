@@ -80,13 +80,6 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_p
     assert (find_run("with", tmp_path), find_run("last", tmp_path)) == (second, third)
 
 
-def test_runs_are_listed_oldest_first_whatever_their_names(tmp_path: Path) -> None:
-    made(tmp_path, C, B, A, "odd")
-    (tmp_path / "not a run").mkdir()
-    (tmp_path / "file").write_text("")
-    assert [found.id for found in list_runs(tmp_path)] == ["odd", A, B, C]
-
-
 def test_runs_of_one_second_are_listed_in_the_order_they_were_made(tmp_path: Path) -> None:
     ids = [run(tmp_path, [{"response": "x"}], evaluators={"e": length}).run_dir.name for _ in range(12)]
     assert [found.id for found in list_runs(tmp_path / "runs")] == ids
@@ -100,6 +93,14 @@ def test_a_damaged_manifest_is_said_and_lists_all_the_same(tmp_path: Path, conte
     assert list(list_runs(tmp_path)) == [first, second]
     with pytest.raises(ConfigurationError, match=r"run\.json: (cannot be read|the file is not a JSON object)"):
         first.manifest()
+
+
+def test_a_run_without_a_folder_or_with_a_link_is_refused(tmp_path: Path) -> None:
+    assert outcome(Run(tmp_path / "r").manifest) == "run r has no run.json: restore this file"
+    (found,) = made(tmp_path, A)
+    found.results.symlink_to(found.manifest_file)
+    problem = "(eval_results.jsonl is a link): put a regular file in its place"
+    assert outcome(found.status) == f"run {A} cannot be used {problem}"
 
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
@@ -320,15 +321,15 @@ def test_a_mirror_is_known_by_its_folder_and_completed_before_its_run_is_used(
     cwd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TUNECHECK_CACHE", str(cwd))
-    folder = mirror_folder("az://c/p/", "account")
-    assert folder == cwd / "results" / hashlib.sha256(b"az://c/p\naccount").hexdigest()[:16]
-    (mirrored, elsewhere) = (*made(folder, A), *made(cwd / "runs", A))
+    folder = mirror_folder("az://c/X/", "account")
+    assert folder == cwd / "results" / hashlib.sha256(b"az://c/X\naccount").hexdigest()[:16]
+    (mirrored, elsewhere) = (*made(folder, A), *made(cwd / "runs", B))
     told: list[str] = []
     monkeypatch.setattr(store, "open_mirror", lambda at: SimpleNamespace(complete=lambda run: told.append(at + run)))
     for state, seen in (("{", []), ('{"address": 1}', []), ('{"address": "az://c/p"}', [f"az://c/p{A}"])):
         for place in (folder, cwd / "runs"):
             (place / MIRROR_STATE).write_text(state)
-        assert (find_run(A, folder), find_run(A, cwd / "runs")) == (mirrored, elsewhere)
+        assert (find_run(A, folder), find_run(B, cwd / "runs")) == (mirrored, elsewhere)
         assert told == seen
 
 

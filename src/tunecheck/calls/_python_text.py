@@ -49,8 +49,8 @@ _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 _QUOTE = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<mark>'''|\"\"\"|'|\")")
 # by quotation mark: the rest of the text with its closing mark, `it\'s'`; a single mark must close on the same line
 _BODIES = {
-    "'": re.compile(r"((?:[^'\\\n]++|\\.)*+)'", re.DOTALL),
-    '"': re.compile(r'((?:[^"\\\n]++|\\.)*+)"', re.DOTALL),
+    "'": re.compile(r"((?:[^'\\\n]++|\\(?:\r\n|.))*+)'", re.DOTALL),
+    '"': re.compile(r'((?:[^"\\\n]++|\\(?:\r\n|.))*+)"', re.DOTALL),
     "'''": re.compile(r"((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL),
     '"""': re.compile(r'((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL),
 }
