@@ -244,7 +244,7 @@ class CallBatches:
         timer: asyncio.TimerHandle
 
         def hand_on_if_begun(next_check_s: float) -> None:
-            """Hand on if the thread has begun a call; else check again later, because the machine may be busy."""
+            """Hand the other calls on if the thread has begun one; else check again later: the machine may be busy."""
             nonlocal timer
             if batch.has_begun():
                 self._hand_on(batch, limit_s)
@@ -256,7 +256,7 @@ class CallBatches:
             took_s = await self._threads.call(batch.run, limit_s, batch.current_start)
             self._size = min(2 * self._size, _LARGEST_BATCH) if took_s < _SHORT_S else 1
         except Exception as error:  # noqa: BLE001 - whatever is wrong, each caller gets it
-            # If no call has begun, all threads hold late calls, and no call of the batch can be made.
+            # If no call has begun, the batch was refused (too many late calls, or a shutdown); others would be, too.
             if batch.has_begun():
                 self._hand_on(batch, limit_s)
             batch.fail(error)

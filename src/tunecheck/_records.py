@@ -193,7 +193,11 @@ def _synced_count(path: Path) -> int:
 
 
 def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
-    """Cut off a torn last line; return the file's new end, the next record's number, and True if a line was torn."""
+    """Cut off a torn last line; return the file's new end, the next record's number, and True if a line was torn.
+
+    Raises:
+        OSError: the file cannot be opened or written, or a line that must be read is too long.
+    """
     with open_regular(path, "r+b") as file:
         # Cut off a part of a line after the last line feed.
         size = file.seek(0, os.SEEK_END)
@@ -205,7 +209,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
         file.seek(start)
         number = _number_of(file.read(end - start)) if end - start < MOST_IN_A_LINE else None
 
-        # If the last whole line is damaged, continue after the highest number in the file.
+        # If the last whole line is damaged, continue after the highest number in the file. `lines` refuses a long line.
         if number is None:
             file.seek(0)
             number = max((-1 if found is None else found for found in map(_number_of, lines(file))), default=-1)

@@ -399,7 +399,11 @@ class _ApiEntry(msgspec.Struct, frozen=True):
 
 
 def _entries(document: ApiDocument) -> Iterator[_ApiEntry]:
-    """Yield every operation of the file with its method and path."""
+    """Yield every operation of the file with its method and path; `ApiDocument` has checked that there are `paths`.
+
+    Raises:
+        ConfigurationError: a reference leaves the file, or leads nowhere.
+    """
     for path, each in cast("Node", document.root["paths"]).items():
         path_item = document.resolve(each)
         for method in _METHODS:

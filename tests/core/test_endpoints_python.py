@@ -41,6 +41,13 @@ async def ask(endpoint: PythonEndpoint) -> Completion:
     return await ask_once(endpoint, REQUEST)
 
 
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.py").write_text("def answer(messages): return 'at home'")
+    endpoint = load_endpoint({"kind": "python", "function": "~/mine.py:answer"}, workspace=tmp_path / "elsewhere")
+    assert asyncio.run(ask_once(endpoint, REQUEST)).text == "at home"
+
+
 @pytest.mark.parametrize(
     "signature", ["messages, tools, parameters", "messages, *, tools=None, parameters=None", "**given"]
 )

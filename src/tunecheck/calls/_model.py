@@ -180,10 +180,11 @@ def place(text: str, position: int) -> str:
 
 
 def find_close(text: str, start: int) -> int | None:
-    """Return the position after the bracket or quote that closes the first one from `start` on; None if none does.
+    """Return the position after the mark that closes the first bracket or quote from `start` on; None if it stays open.
 
+    Without any bracket or quote, the result is None. A closing bracket that comes first counts as the closing mark.
     Any closing bracket closes any opening one, because the text may be malformed. Brackets inside quotes and escaped
-    characters do not count: from the parenthesis of `f(a=')') and more`, the result is the position after `')`.
+    characters do not count: for `f(a=')') and more` and the start 1, the result is 8, the position before ` and more`.
     """
     depth, quote = 0, ""
     for token in _BRACKET_OR_QUOTE.finditer(text, start):

@@ -445,7 +445,8 @@ def _violation(error: jsonschema_rs.ValidationError) -> str:
 def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     """Return the number of values and the depth of their nesting, to estimate the work of a validation.
 
-    64 characters of text count as one more value. Counting stops below the deepest level that is validated.
+    64 characters of text count as one more value. Levels below the first one that is too deep to be validated do not
+    count.
     """
     size, depth = 0, 0
     for level in islice(levels(dict(value)), _DEEPEST + 1):

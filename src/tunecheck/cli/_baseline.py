@@ -83,9 +83,11 @@ class Base(msgspec.Struct, frozen=True):
         return self.settings.margin or 0.0
 
     def check(self, run: Path) -> tuple[list[GateOutcome], list[str]]:
-        """Compare a finished run with the base; return an outcome for each metric and for objections, and notes.
+        """Compare a finished run with the base; return the outcomes and notes.
 
-        If the runs cannot be compared, return one outcome with the reason, because the run is already finished.
+        Each tested metric has an outcome. Objections that change the decision have one outcome together. If the runs
+        cannot be compared, no error is raised, because the run has finished: the only outcome is then not met, and has
+        the reason.
         """
         try:
             comparison = compare_runs([self.name, run], self.results_dir, self.settings)

@@ -134,7 +134,7 @@ class PythonEndpoint(base.Endpoint):
 def _function_place(reference: str, definition: base.Definition) -> FunctionPlace:
     """Return the module or file, and the name, of the function `module:function` or `file.py:function`.
 
-    A file is searched from the folder of the definition.
+    The path of a file is relative to the definition's folder; `~` is the home folder.
 
     Raises:
         ConfigurationError: the reference has another form.
@@ -147,7 +147,7 @@ def _function_place(reference: str, definition: base.Definition) -> FunctionPlac
     if not module.endswith(".py"):
         return FunctionPlace(module, None, name, list(sys.path))
 
-    file = (definition.folder / module).expanduser().resolve()
+    file = definition.file(module).resolve()
 
     # The hash of the path keeps the modules of two files with the same name apart.
     tag = hashlib.blake2b(str(file).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()

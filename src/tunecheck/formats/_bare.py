@@ -314,7 +314,7 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
 def _split_fence(body: str) -> tuple[str, str]:
     """Return the text before a code fence and the text after its opening; without a fence, an empty text and the body.
 
-    The fence must begin or end the body. A closing mark at the end is removed.
+    The body must begin with the fence, or end with it and have no other. A closing mark at the end is removed.
     """
     ends_with_only_fence = body.count("```") == 2 and body.endswith("```")
     fence = _FENCE.search(body) if ends_with_only_fence else _FENCE.match(body)

@@ -143,7 +143,7 @@ class CallCollector(msgspec.Struct, eq=False):
     def plain_name(self, name: str) -> str:
         """Return the tool `f` for the name `f.f`, which Muse's chat template writes.
 
-        Other names are unchanged, and so is `f.f` if it is a tool itself or `f` is none.
+        Return the name unchanged if it has another form, if it is a tool's name itself, or if there is no tool `f`.
         """
         head, _, tail = name.partition(".")
         return head if head == tail and not self.definition(name) and self.definition(head) else name

@@ -211,7 +211,10 @@ class Engine:
                 yield [evaluator], queues.AsyncExecutor(evaluator, slots, limit_s, self._user_loop, model_calls)
 
     def waiting_for(self) -> str:
-        """Return a remark for the progress line on the longest evaluator call, or "" if all took at most 3 seconds."""
+        """Return a remark for the progress line on the oldest unfinished batch, or "" if none is older than 3 seconds.
+
+        A batch is one or more rows in a worker queue.
+        """
         running = [queue for queue in self._worker_queues if queue.begun]
         slowest = min(running, key=lambda queue: min(queue.begun), default=None)
         took_s = 0.0 if slowest is None else time.monotonic() - min(slowest.begun)

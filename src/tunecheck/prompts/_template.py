@@ -386,10 +386,10 @@ class _Rewriter(NodeTransformer):
 
 
 def _with_literals(node: nodes.Node) -> nodes.Node:
-    """Mark the literal texts among an expression's possible results as the template's own.
+    """Mark a literal text, or those in `a if b else c`, `a ~ b`, a list or a tuple, as the template's own.
 
-    `{{ "user:" if first else role }}` may write its own text "user:", but not the value of `role`. Texts that a filter
-    or method changes are not marked.
+    `{{ "user:" if first else role }}` may write its own text "user:", but not the value of `role`. Literal texts in
+    other expressions are not marked, such as in `role or "user:"`, or if a filter or method changes them.
     """
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
         return _filter_node(node, _own)

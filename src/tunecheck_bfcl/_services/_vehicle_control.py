@@ -71,7 +71,7 @@ class VehicleControlAPI(ConfiguredService):
         self.defaults = {**figures()["vehicle"]["defaults"], "random_seed": _SEED}
         super().load(config, long_context=long_context)
 
-        # `data` becomes the state: it is filled again, with BFCL's names.
+        # `state()` returns the values in `data`, so `data` must have BFCL's names, and no `_KEPT` values.
         values, self.data = self.data, {}
         self._kept = {name: values.pop(name) for name in _KEPT}
 

@@ -133,7 +133,7 @@ def short_view(page: RunPage) -> views.View:
 
 
 def _head(page: RunPage, screen: results.FirstScreen) -> views.Text:
-    """Return the three sentences of a run's first screen; the end of its gates, if any, comes first."""
+    """Return the three sentences of a run's first screen, after the verdict on its gates if it has any."""
     passed, *others = screen.sentences
     verdict = views.Words(*_verdict(page), foreign=True) if page.gates else ""
     return views.Text([(verdict, ". " if page.gates else "", views.Words(passed, "strong")), *others])
