@@ -181,11 +181,12 @@ def test_prompts_of_a_workspace_share_its_visible_data(tmp_path: Path, monkeypat
         loaded("../data/p.json")
 
 
-@pytest.mark.parametrize("depth", [102, 150, 5_000])
+@pytest.mark.parametrize("depth", [102, 300, 5_000])
 def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_key(depth: int, tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text("[" * depth + "]" * depth)
     path = write(tmp_path, "p", BODY, "inputs:\n  a:\n    default: ${file:deep.json}\n")
-    with pytest.raises(PromptError, match=r"p\.prompty, line 9: inputs\.a\.default: the file 'deep\.json': "):
+    problem = r"line 9: inputs\.a\.default: the file 'deep\.json': (the JSON is|lists and objects are) nested "
+    with pytest.raises(PromptError, match=r"p\.prompty, " + problem):
         load_prompt(path)
 
 

@@ -243,7 +243,7 @@ def file_value(name: str, path: ValuePath, front: Front) -> JSON:
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return parse_document(content, name).value
-        return not_too_deep(plain(loads(content))) if suffix == ".json" else decode_text(content)
+        return plain(not_too_deep(loads(content))) if suffix == ".json" else decode_text(content)
     except (ValueError, TypeError, ConfigurationError) as error:
         file = "" if name in str(error) else f"the file {name!r}: "
         raise front.error(path, f"{file}{error}") from None
