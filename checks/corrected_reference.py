@@ -5,7 +5,7 @@ import sys
 import warnings
 
 import numpy
-from ppi_py import ppi_mean_ci, ppi_mean_pointestimate  # type: ignore[import-not-found]
+from ppi_py import ppi_mean_pointestimate  # type: ignore[import-not-found]
 from scipy.stats import pearsonr  # type: ignore[import-untyped]
 from sklearn.metrics import cohen_kappa_score  # type: ignore[import-not-found]
 
@@ -13,13 +13,12 @@ warnings.simplefilter("ignore")  # 0 / 0 where a figure is not defined
 
 
 def powered(labels: list[list[int]], passed: int, rows: int) -> dict[str, float]:
-    """Point and standard error of prediction-powered inference; `labels` counts label by verdict."""
+    """Point of prediction-powered inference; `labels` counts label by verdict."""
     pairs = [(label, verdict) for label in (1, 0) for verdict in (1, 0) for _ in range(labels[1 - label][1 - verdict])]
     truth, seen = (numpy.array([pair[side] for pair in pairs], dtype=float) for side in (0, 1))
     others = numpy.array([1.0] * passed + [0.0] * (rows - passed))
-    low, high = ppi_mean_ci(truth, seen, others, alpha=0.05)
     point = float(ppi_mean_pointestimate(truth, seen, others)[0])
-    return {"value": point, "error": float(high[0] - low[0]) / 2 / 1.959963984540054}
+    return {"value": point}
 
 
 def scores(first: list[int], second: list[int]) -> dict[str, float | None]:
